@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
+namespace opensandbox::agent {
+
+/// How one agent runs. Source: execd contract sections 1.1 and 11.
+struct AgentOptions {
+    AgentOptions() = default;
+
+    /// A socket that already listens (native slots); when empty, `host`:`port` is bound.
+    UniqueFd listener;
+    std::string host = "0.0.0.0";
+    std::uint16_t port = 44772;
+    /// Required of every request in X-EXECD-ACCESS-TOKEN; empty turns the check off.
+    std::string access_token;
+    /// Environment of the entrypoint and of commands; nothing else is inherited.
+    std::vector<std::pair<std::string, std::string>> environment;
+    /// Directory in which the entrypoint and commands start; "/" when empty or missing.
+    std::string working_directory;
+    /// User of entrypoint and commands.
+    std::uint32_t uid = 0;
+    std::uint32_t gid = 0;
+    /// Act as init: own `entrypoint`, reap orphans, end with the entrypoint's code.
+    bool init = false;
+    std::vector<std::string> entrypoint;
+    /// Called once, when the socket accepts and the entrypoint was started, or with the reason why
+    /// it could not be; the agent then ends.
+    std::function<void(const Status&)> on_ready;
+};
+
+/// Runs the agent until its entrypoint ends (init) or SIGTERM; returns the exit code. The calling
+/// process must have no other threads. Never throws.
+int run(AgentOptions options);
+
+/// The `exec` role: flags and environment of the contract, then run().
+int main(int argc, char** argv);
+
+}  // namespace opensandbox::agent

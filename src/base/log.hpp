@@ -1,0 +1,53 @@
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+/// Structured logs: a level, a sentence, and named values such as `request` and `sandbox`.
+namespace opensandbox::log {
+
+enum class Level : std::uint8_t { debug, info, warn, error };
+enum class Format : std::uint8_t { text, json };
+
+/// One named value of a log line.
+struct Value {
+    Value(std::string_view k, std::string_view v) : key(k), text(v) {}
+    Value(std::string_view k, const char* v) : key(k), text(v) {}
+    Value(std::string_view k, const std::string& v) : key(k), text(v) {}
+    template <std::integral T>
+    Value(std::string_view k, T v) : key(k), text(std::to_string(v)), number(true) {}
+    Value(std::string_view k, bool v) : key(k), text(v ? "true" : "false"), number(true) {}
+    Value(std::string_view k, double v) : key(k), text(std::to_string(v)), number(true) {}
+
+    std::string_view key;
+    std::string text;
+    bool number = false;
+};
+
+/// Chooses level, shape and destination for this process. Called once, before other threads start.
+/// `fd` is borrowed.
+void configure(Level level, Format format, int fd);
+
+/// Whether lines of this level are written.
+bool enabled(Level level);
+
+/// Writes one line with one write call, so that lines of several threads never mix.
+void write(Level level, std::string_view message, std::initializer_list<Value> values = {});
+
+inline void debug(std::string_view message, std::initializer_list<Value> values = {}) {
+    write(Level::debug, message, values);
+}
+inline void info(std::string_view message, std::initializer_list<Value> values = {}) {
+    write(Level::info, message, values);
+}
+inline void warn(std::string_view message, std::initializer_list<Value> values = {}) {
+    write(Level::warn, message, values);
+}
+inline void error(std::string_view message, std::initializer_list<Value> values = {}) {
+    write(Level::error, message, values);
+}
+
+}  // namespace opensandbox::log

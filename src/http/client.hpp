@@ -1,0 +1,76 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "http/exchange.hpp"
+#include "http/message.hpp"
+#include "net/stream.hpp"
+
+namespace opensandbox::http {
+
+/// Where a client connects: a host and port, or a Unix socket path.
+struct Origin {
+    Origin() = default;
+    Origin(std::string h, std::uint16_t p) : host(std::move(h)), port(p) {}
+    static Origin unix_socket(std::string path);
+
+    std::string host;
+    std::uint16_t port = 0;
+    std::string socket_path;
+};
+
+/// A request to send. The body is `content`, or read from `stream` when that is set (chunked unless
+/// it declares a length). Host and framing fields are added when missing.
+struct ClientRequest {
+    ClientRequest() = default;
+    ClientRequest(std::string method, std::string target, Fields fields = {})
+        : head(std::move(method), std::move(target), std::move(fields)) {}
+
+    RequestHead head;
+    std::string content;
+    BodyReader* stream = nullptr;  ///< borrowed until the response's head has arrived
+};
+
+/// A response whose body is still to be read. Its connection goes back to the pool once the body
+/// was read to the end, and is closed when this is destroyed before.
+class ClientResponse {
+  public:
+    virtual ~ClientResponse() = default;
+    [[nodiscard]] virtual const ResponseHead& head() const = 0;
+    virtual BodyReader& body() = 0;
+    /// After status 101: takes the connection over.
+    virtual Upgraded upgrade() = 0;
+    /// Closes the connection now; a read in flight ends with `cancelled`.
+    virtual void abort() = 0;
+};
+
+struct ClientOptions {
+    std::chrono::milliseconds connect_timeout{10'000};
+    std::chrono::milliseconds head_timeout{0};  ///< 0: no limit on the wait for the response head
+    std::size_t max_head = 256 * 1024;
+    std::size_t max_idle_per_origin = 32;
+    std::chrono::milliseconds idle_timeout{30'000};
+};
+
+/// An HTTP/1.1 client with keep-alive pools per origin. Follows no redirects, keeps no cookies.
+/// A request without body on a pooled connection that proves dead is sent once more on a new one.
+class Client {
+  public:
+    explicit Client(asio::any_io_executor executor, ClientOptions options = {});
+    ~Client();
+    Client(const Client&) = delete;
+    Client& operator=(const Client&) = delete;
+
+    /// `unavailable` when no connection could be made, `timeout`, `bad_gateway` when it broke or
+    /// answered garbage.
+    Awaitable<Result<std::unique_ptr<ClientResponse>>> send(const Origin& origin,
+                                                            ClientRequest request);
+
+  private:
+    struct State;
+    std::shared_ptr<State> state_;
+};
+
+}  // namespace opensandbox::http

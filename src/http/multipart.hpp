@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "http/message.hpp"
+
+namespace opensandbox::http {
+
+/// One part of multipart/form-data.
+struct PartHead {
+    PartHead() = default;
+    std::string name;
+    std::optional<std::string> filename;
+    Fields fields;
+};
+
+/// Streams multipart/form-data without holding a part in memory. Limits: 16 KiB of fields a part,
+/// 1000 parts.
+class MultipartReader {
+  public:
+    /// `content_type` holds the boundary; `invalid_argument` when it is not multipart/form-data or
+    /// names none. `body` is borrowed.
+    static Result<MultipartReader> open(std::string_view content_type, BodyReader& body);
+    MultipartReader(MultipartReader&&) noexcept;
+    ~MultipartReader();
+
+    /// Skips what is left of the current part; empty after the last part.
+    Awaitable<Result<std::optional<PartHead>>> next_part();
+    /// Reads the current part's content; 0 at its end.
+    Awaitable<Result<std::size_t>> read_some(std::span<char> into);
+
+  private:
+    struct State;
+    explicit MultipartReader(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+}  // namespace opensandbox::http

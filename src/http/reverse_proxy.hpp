@@ -1,0 +1,31 @@
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "http/client.hpp"
+#include "http/exchange.hpp"
+
+namespace opensandbox::http {
+
+/// How one exchange is passed on.
+struct Forwarding {
+    Origin origin;
+    std::string target;  ///< raw request target for the backend
+    /// Edits the fields before they are sent to the backend, after hop-by-hop ones were removed.
+    std::function<void(Fields&)> edit_request;
+    /// Edits the fields of the backend's answer, after hop-by-hop ones were removed.
+    std::function<void(ResponseHead&)> edit_response;
+    /// Renders a failure that came before the backend's head; default: status_of(error) and JSON.
+    std::function<Response(const Error&)> render_error;
+    /// A failed WebSocket upgrade is accepted and closed with this code (lifecycle 3.4) instead of
+    /// being refused; 0 refuses it.
+    int websocket_failure_code = 0;
+};
+
+/// Passes a request on and streams the answer back, byte for byte: raw target, repeated fields,
+/// unbuffered both ways, no idle limit on a live stream, WebSocket (and any other) upgrades spliced.
+/// After the head was sent, loss of the backend cuts the client's connection.
+Awaitable<void> forward(Exchange& exchange, Client& client, Forwarding forwarding);
+
+}  // namespace opensandbox::http

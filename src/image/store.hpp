@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/clock.hpp"
+#include "base/error.hpp"
+
+/// OCI images on disk: content-addressed layers, unpacked once, shared as overlay lowers.
+namespace opensandbox::image {
+
+/// The part of an OCI image config that a sandbox honours.
+struct ImageConfig {
+    ImageConfig() = default;
+    std::vector<std::pair<std::string, std::string>> env;
+    std::string user;               ///< "uid[:gid]" or names, as in the config
+    std::string working_directory;
+    std::vector<std::string> entrypoint;
+    std::vector<std::string> cmd;
+};
+
+/// One image as `image list` shows it.
+struct ImageInfo {
+    ImageInfo() = default;
+    std::string reference;    ///< "name:tag"; the built-in one is "host"
+    std::string digest;       ///< sha256:… of the manifest (or of the layer set, when imported raw)
+    std::uint64_t size = 0;   ///< bytes unpacked
+    Timestamp created_at{};
+    bool built_in = false;
+};
+
+/// What the native runtime mounts.
+struct Rootfs {
+    Rootfs() = default;
+    std::string digest;
+    std::vector<std::filesystem::path> layers;  ///< lower directories, uppermost first
+    std::filesystem::path usr;                  ///< host's /usr for the built-in image, else empty
+    ImageConfig config;
+};
+
+/// Limits on what an import may bring. Sizes in bytes.
+struct ImportLimits {
+    std::uint64_t max_unpacked = 64ULL << 30;
+    std::uint64_t max_entries = 2'000'000;
+    std::uint64_t max_ratio = 200;   ///< unpacked over packed, counted past the first 64 MiB
+};
+
+/// Supplies an archive's bytes; 0 at the end, throws nothing.
+using ByteSource = std::function<Result<std::size_t>(std::span<char>)>;
+
+/// The image store of one state directory. All functions block; call them on the blocking pool.
+/// Thread-safe. Every change is atomic: a failed import leaves nothing.
+class Store {
+  public:
+    /// Makes the directories and removes what an interrupted import left.
+    static Result<std::unique_ptr<Store>> open(const std::filesystem::path& directory);
+    ~Store();
+    Store(const Store&) = delete;
+    Store& operator=(const Store&) = delete;
+
+    /// `not_found` naming the reference. "host" is built in: its skeleton is made on first use.
+    /// A name without tag means ":latest".
+    Result<Rootfs> resolve(const std::string& reference);
+    Result<std::vector<ImageInfo>> list();
+    /// An archive of any kind: OCI layout, docker save, or a root file system; plain, gzip or zstd.
+    /// Whichever it is is found from its content. Errors name the entry and the rule.
+    Result<ImageInfo> import_archive(const std::string& reference, const ByteSource& source,
+                                     const ImportLimits& limits = {});
+    /// `conflict` when `in_use` says so of its digest; `not_found`; "host" cannot be removed.
+    Status remove(const std::string& reference,
+                  const std::function<bool(const std::string& digest)>& in_use);
+
+  private:
+    struct State;
+    explicit Store(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+/// Splits and checks "name[:tag]" (OCI distribution rules); `invalid_argument` names the rule.
+/// Returns the canonical form with a tag.
+Result<std::string> normalize_reference(std::string_view reference);
+
+}  // namespace opensandbox::image

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/awaitable.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
+namespace opensandbox {
+
+namespace asio = boost::asio;
+template <class T>
+using Awaitable = asio::awaitable<T>;
+
+}  // namespace opensandbox
+
+namespace opensandbox::net {
+
+/// A connected byte stream: TCP, Unix socket or TLS. Owns its descriptor; destruction closes it.
+/// One reader and one writer may be in flight at a time. Not thread-safe.
+class Stream {
+  public:
+    virtual ~Stream() = default;
+
+    /// Reads at least one byte; 0 means that the peer ended its side in order.
+    virtual Awaitable<Result<std::size_t>> read_some(std::span<char> into) = 0;
+    /// Writes every byte of every piece, in order, with as few system calls as the kernel allows.
+    virtual Awaitable<Status> write_all(std::span<const std::string_view> pieces) = 0;
+    /// Ends our side; the peer's reads see the end.
+    virtual void shutdown_send() = 0;
+    /// Closes both sides; operations in flight end with `cancelled`.
+    virtual void close() = 0;
+    /// The peer's address without port ("127.0.0.1", "::1"), empty for Unix sockets.
+    [[nodiscard]] virtual std::string peer_address() const = 0;
+    [[nodiscard]] virtual asio::any_io_executor executor() = 0;
+};
+
+/// Writes one piece.
+Awaitable<Status> write_all(Stream& stream, std::string_view bytes);
+
+/// Connects to a host name or address. Fails with `unavailable` (refused, unreachable, unknown
+/// host) or `timeout`.
+Awaitable<Result<std::unique_ptr<Stream>>> connect_tcp(std::string_view host, std::uint16_t port,
+                                                       std::chrono::milliseconds timeout);
+
+/// Connects to a Unix socket path.
+Awaitable<Result<std::unique_ptr<Stream>>> connect_unix(std::string_view path);
+
+/// Takes over a connected stream socket.
+Result<std::unique_ptr<Stream>> adopt_stream(asio::any_io_executor executor, UniqueFd fd);
+
+/// Accepts connections on a TCP or Unix socket.
+class Listener {
+  public:
+    virtual ~Listener() = default;
+    /// Waits out descriptor exhaustion instead of failing; `cancelled` after close().
+    virtual Awaitable<Result<std::unique_ptr<Stream>>> accept() = 0;
+    virtual void close() = 0;
+    /// The bound TCP port, 0 for Unix sockets.
+    [[nodiscard]] virtual std::uint16_t port() const = 0;
+};
+
+/// `host` is a numeric IPv4 or IPv6 address; port 0 lets the kernel choose.
+Result<std::unique_ptr<Listener>> listen_tcp(asio::any_io_executor executor, std::string_view host,
+                                             std::uint16_t port);
+/// Takes over a socket that already listens (the agent's, made by the spawner).
+Result<std::unique_ptr<Listener>> adopt_listener(asio::any_io_executor executor, UniqueFd fd);
+
+}  // namespace opensandbox::net

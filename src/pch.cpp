@@ -1,0 +1,1 @@
+// Exists so that the precompiled header belongs to one target that all others reuse.

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+#include <boost/asio/thread_pool.hpp>
+
+#include "image/store.hpp"
+#include "runtime/runtime.hpp"
+
+namespace opensandbox::runtime::native {
+
+/// The `[native]` section of the configuration.
+struct NativeOptions {
+    NativeOptions() = default;
+    std::filesystem::path state_directory;
+    std::string address_range = "10.77.0.0/16";  ///< IPv4, /8 to /28; first address is the gateway
+    std::uint32_t pool_size = 8;                 ///< blank slots kept ready, 0..1000
+    std::string publish_host = "127.0.0.1";      ///< where agents listen on the host
+    std::uint64_t default_pids = 4096;
+    std::filesystem::path executable = "/proc/self/exe";  ///< started as the spawner
+};
+
+/// Sandboxes on this host without any daemon but our own spawner. `images` is borrowed; blocking
+/// parts run on `blocking`.
+std::unique_ptr<Runtime> make_native_runtime(asio::any_io_executor executor,
+                                             asio::thread_pool& blocking, image::Store& images,
+                                             NativeOptions options);
+
+/// The hidden role `spawner`: parent of all sandboxes, started by the runtime, outlives it.
+int spawner_main(int argc, char** argv);
+
+}  // namespace opensandbox::runtime::native
