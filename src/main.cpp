@@ -1,0 +1,50 @@
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <span>
+#include <string_view>
+
+#include "agent/agent.hpp"
+#include "cli/command_line.hpp"
+#include "runtime/native/native_runtime.hpp"
+#include "server/serve.hpp"
+
+namespace {
+
+struct Role {
+    std::string_view name;
+    int (*main)(int argc, char** argv);
+};
+
+/// Every part that this executable plays; what is not named here is the command line.
+constexpr std::array kRoles{
+    Role{"serve", opensandbox::server::main},
+    Role{"init-config", opensandbox::server::init_config_main},
+    Role{"exec", opensandbox::agent::main},
+    Role{"execd", opensandbox::agent::main},
+    Role{"spawner", opensandbox::runtime::native::spawner_main},
+};
+
+const Role* find_role(std::string_view name) {
+    const auto* role = std::ranges::find(kRoles, name, &Role::name);
+    return role == kRoles.end() ? nullptr : role;
+}
+
+std::string_view base_name(const char* path) {
+    std::string_view text(path ? path : "");
+    return text.substr(text.find_last_of('/') + 1);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::signal(SIGPIPE, SIG_IGN);
+    if (argc > 0) {
+        if (const Role* role = find_role(base_name(argv[0]))) return role->main(argc, argv);
+    }
+    if (argc > 1) {
+        if (const Role* role = find_role(argv[1])) return role->main(argc - 1, argv + 1);
+    }
+    return opensandbox::cli::main(argc, argv);
+}
