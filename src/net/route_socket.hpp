@@ -1,0 +1,107 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "net/ipv4_range.hpp"
+#include "net/netlink_socket.hpp"
+
+namespace opensandbox::net {
+
+using MacAddress = std::array<std::uint8_t, 6>;
+
+/// Names another network namespace, by a descriptor of it or by a process inside. The descriptor is
+/// borrowed.
+class NetworkNamespace {
+  public:
+    static NetworkNamespace of_descriptor(int fd) { return {true, fd}; }
+    static NetworkNamespace of_process(pid_t pid) { return {false, pid}; }
+
+    [[nodiscard]] bool by_descriptor() const { return by_descriptor_; }
+    [[nodiscard]] int value() const { return value_; }
+
+  private:
+    NetworkNamespace(bool by_descriptor, int value)
+        : by_descriptor_(by_descriptor), value_(value) {}
+
+    bool by_descriptor_;
+    int value_;
+};
+
+/// A pair of virtual Ethernet ends, one here and one in another network namespace. Deleting either
+/// end deletes both; so does the end of the peer's namespace, but later: the kernel takes
+/// namespaces down asynchronously, so a host name is not free again at once.
+struct VethPair {
+    std::string host_name;  ///< 1 to 15 bytes, unique in this namespace
+    MacAddress host_mac;
+    std::string peer_name;
+    MacAddress peer_mac;
+    NetworkNamespace peer_namespace;
+    std::uint32_t mtu = 1500;
+};
+
+/// An IPv4 route of the main table.
+struct Ipv4Route {
+    Ipv4Address destination;  ///< 0.0.0.0 with prefix 0 is the default route
+    unsigned prefix = 32;     ///< 0 to 32
+    int link = 0;             ///< index of the link it leaves by
+    std::optional<Ipv4Address> gateway = std::nullopt;  ///< next hop; none: reached directly
+    /// Source of what this host itself sends this way, ICMP errors about forwarded packets
+    /// included. Without it the kernel may choose any address of the host.
+    std::optional<Ipv4Address> source = std::nullopt;
+};
+
+/// A network link as listed.
+struct Link {
+    int index;
+    std::string name;
+};
+
+/// Changes links, addresses, routes and neighbours of the network namespace it was opened in
+/// (rtnetlink), also after the thread moved to another one. Synchronous: a call returns when the
+/// kernel has done it, usually in 20 to 1000 us. Needs CAP_NET_ADMIN over that namespace except for
+/// reading. Errors name the operation and the link, and carry the kernel's own explanation when it
+/// gave one. Not thread-safe.
+class RouteSocket {
+  public:
+    static Result<RouteSocket> open();
+
+    /// Creates both ends with the host's end up; the peer appears in its namespace down, since the
+    /// kernel refuses to raise it from here. Returns the index of the host's end. conflict when the
+    /// host name is taken, not_found or io when the namespace is gone.
+    Result<int> create_veth(const VethPair& pair);
+
+    /// not_found when there is no such link.
+    Result<int> link_index(std::string_view name);
+    /// Every link whose name begins with `prefix`.
+    Result<std::vector<Link>> list_links(std::string_view prefix);
+    Status set_up(int link);
+    /// Success also when the link is already gone.
+    Status delete_link(int link);
+    Status delete_link(std::string_view name);
+
+    /// `prefix` 0 to 32. Success also when the link has this very address already.
+    Status add_address(int link, Ipv4Address address, unsigned prefix);
+    /// Success also when the link, or the address on it, is gone.
+    Status delete_address(int link, Ipv4Address address, unsigned prefix);
+    /// conflict when the same destination is routed already.
+    Status add_route(const Ipv4Route& route);
+    /// Through `gateway`, which must be reachable by an earlier route over `link`.
+    Status add_default_route(int link, Ipv4Address gateway);
+    /// A permanent entry: the address is never asked for, and no answer replaces it.
+    Status add_neighbour(int link, Ipv4Address address, const MacAddress& mac);
+
+  private:
+    explicit RouteSocket(NetlinkSocket socket) : socket_(std::move(socket)) {}
+
+    NetlinkSocket socket_;
+};
+
+}  // namespace opensandbox::net

@@ -1,0 +1,66 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "net/ipv4_range.hpp"
+
+/// What packets of native sandboxes may do, enforced on the host's side of their links, where root
+/// inside cannot reach it.
+namespace opensandbox::runtime::native {
+
+/// Which links and addresses the rules are about. Servers that share a host differ in all three.
+struct FirewallOptions {
+    FirewallOptions(std::string table_name, net::Ipv4Range address_range, std::string prefix)
+        : table(std::move(table_name)),
+          range(address_range),
+          interface_prefix(std::move(prefix)) {}
+
+    std::string table;             ///< nftables table, family inet; 1 to 255 bytes, [A-Za-z0-9_]
+    net::Ipv4Range range;          ///< addresses of the sandboxes
+    std::string interface_prefix;  ///< every link whose name begins so is a sandbox's; 1 to 14 bytes
+};
+
+/// Installs the rules for this network namespace in one transaction; a table of that name is
+/// replaced in the same one, so that no packet passes between the old rules and the new. Stays
+/// until removed, also after the process ended: sandboxes that live on remain confined.
+///
+/// A packet that comes in over a sandbox's link
+/// - is dropped when it is IPv6, when its source is outside the range, or when the route back to
+///   its source does not lead over that link (another sandbox's address: routes are per link);
+/// - does not reach any address of this host, unless it answers a connection the host opened;
+/// - does not reach another sandbox, link-local addresses (169.254.0.0/16, where clouds serve
+///   instance metadata) or the metadata service at 100.100.100.200;
+/// - may go anywhere else, with the source rewritten to the host's.
+/// New connections are refused at once (TCP reset, otherwise ICMP "administratively prohibited")
+/// rather than dropped, so that programs inside see an error instead of a hang; packets that fit no
+/// connection are dropped. Nothing enters a sandbox's link from elsewhere except answers, and what
+/// this host itself sends.
+///
+/// All chains accept by default: traffic of others is untouched. For the same reason a drop of
+/// others still holds: Docker, for one, sets the policy of iptables' FORWARD chain to drop, and
+/// then outbound traffic of sandboxes needs a rule of the administrator there. Forwarding itself
+/// (net.ipv4.ip_forward) is the caller's to switch on.
+///
+/// Needs CAP_NET_ADMIN. invalid_argument for a bad name or prefix, otherwise the error names the
+/// table and the step the kernel refused.
+Status install_firewall(const FirewallOptions& options);
+
+/// Removes the table with all in it; success also when there is none.
+Status remove_firewall(std::string_view table);
+
+/// What is installed, and what it has refused so far.
+struct FirewallState {
+    bool installed = false;
+    std::uint32_t chains = 0;
+    std::uint32_t rules = 0;
+    std::uint64_t denied_packets = 0;
+    std::uint64_t denied_bytes = 0;
+};
+
+/// All zero when there is no such table.
+Result<FirewallState> firewall_state(std::string_view table);
+
+}  // namespace opensandbox::runtime::native
