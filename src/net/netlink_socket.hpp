@@ -1,70 +1,14 @@
 #pragma once
 
-#include <array>
-#include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <optional>
-#include <span>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-
-struct nlmsghdr;
+#include "net/netlink_message.hpp"
 
 namespace opensandbox::net {
-
-/// One outgoing netlink message, built field by field in a buffer of fixed size. A field that does
-/// not fit makes the whole message invalid, which `valid` tells at the end: builders need no check
-/// after each step. Integers are in host order, as rtnetlink wants them.
-class NetlinkMessage {
-  public:
-    static constexpr std::size_t capacity = 2048;
-
-    NetlinkMessage(std::uint16_t type, std::uint16_t flags);
-
-    /// Room for the family's fixed header, zeroed. Only as the first field of a message or a nest.
-    template <class Header>
-    Header& header() {
-        return *static_cast<Header*>(extra(sizeof(Header)));
-    }
-    NetlinkMessage& put(std::uint16_t type, std::span<const std::uint8_t> bytes);
-    NetlinkMessage& put_u32(std::uint16_t type, std::uint32_t value);
-    /// With its terminating zero.
-    NetlinkMessage& put_text(std::uint16_t type, std::string_view text);
-    /// Opens a nested attribute; its place is what `end` takes.
-    std::size_t begin(std::uint16_t type);
-    NetlinkMessage& end(std::size_t place);
-
-    [[nodiscard]] bool valid() const { return valid_; }
-    [[nodiscard]] nlmsghdr& head();
-    [[nodiscard]] std::span<const std::uint8_t> bytes() const;
-
-  private:
-    void* extra(std::size_t size);
-
-    alignas(8) std::array<std::uint8_t, capacity> buffer_;
-    bool valid_ = true;
-};
-
-/// How the kernel answered one message: 0 or an errno, and its own explanation if any.
-struct NetlinkVerdict {
-    std::uint32_t sequence = 0;
-    int error = 0;
-    std::string explanation;
-};
-
-/// Reads an NLMSG_ERROR message (an acknowledgement when the error is 0), with the explanation of
-/// extended acknowledgements. `message` is one whole message. Empty when it is malformed.
-std::optional<NetlinkVerdict> parse_netlink_verdict(std::span<const std::uint8_t> message);
-
-/// Calls `each` with every whole message of a datagram, until it returns false. False when bytes
-/// are left over that are no message.
-bool split_netlink_datagram(std::span<const std::uint8_t> datagram,
-                            const std::function<bool(std::span<const std::uint8_t>)>& each);
 
 /// A netlink socket to the kernel, bound to the network namespace it was opened in; close-on-exec.
 /// Synchronous. Not thread-safe.
@@ -73,29 +17,32 @@ class NetlinkSocket {
     /// `protocol` is NETLINK_ROUTE, NETLINK_NETFILTER, ...
     static Result<NetlinkSocket> open(int protocol);
 
-    using OnMessage = std::function<void(std::span<const std::uint8_t>)>;
+    /// Sends one request or dump, waits for the kernel's verdict, and returns the data messages
+    /// that came before it, back to back and aligned (`split_netlink_datagram` takes them apart).
+    /// A dump that a change interrupted is asked again. `what` begins the message of an error,
+    /// which is of Error::from_errno (a missing link is not_found) and ends with the kernel's own
+    /// explanation when there is one.
+    Result<std::vector<std::uint8_t>> exchange(NetlinkMessage& message, std::string_view what);
 
-    /// Sends one request and waits for its acknowledgement; data messages that come before it go to
-    /// `on_data`. `what` begins the message of an error.
-    Status request(NetlinkMessage& message, std::string_view what, const OnMessage& on_data = {});
-    /// Sends one dump request and hands every message of the answer to `on_data`. Starts over, after
-    /// calling `restart`, when the kernel says that the answer was interrupted by a change.
-    Status dump(NetlinkMessage& message, std::string_view what, const OnMessage& on_data,
-                const std::function<void()>& restart);
     /// Sends one datagram of many messages, which the kernel handles before the call returns, and
-    /// collects the verdicts that it queued. io when the answer cannot be read.
-    Result<std::vector<NetlinkVerdict>> transact(std::span<const std::uint8_t> datagram,
-                                                 std::string_view what);
-    std::uint32_t next_sequence() { return ++sequence_; }
+    /// collects the verdicts it queued.
+    Result<std::vector<NetlinkVerdict>> transact(NetlinkBytes datagram, std::string_view what);
 
   private:
-    explicit NetlinkSocket(UniqueFd fd);
-    Status send(std::span<const std::uint8_t> bytes, std::string_view what);
-    Result<std::span<const std::uint8_t>> receive(int flags, std::string_view what);
+    NetlinkSocket(UniqueFd fd, std::uint32_t port);
+    Status send(NetlinkBytes bytes, std::string_view what);
+    /// One datagram from the kernel, valid until the next call; empty when MSG_DONTWAIT found none.
+    Result<NetlinkBytes> receive(int flags, std::string_view what);
+    struct Answer;
+    Result<Answer> collect(std::uint32_t sequence, std::string_view what);
 
     UniqueFd fd_;
+    std::uint32_t port_;
     std::uint32_t sequence_ = 0;
     std::vector<std::uint8_t> buffer_;
 };
+
+/// The verdict as an error: the operation, the kernel's explanation if any, the errno's text.
+Error netlink_error(const NetlinkVerdict& verdict, std::string_view what);
 
 }  // namespace opensandbox::net

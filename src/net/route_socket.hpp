@@ -101,7 +101,14 @@ class RouteSocket {
   private:
     explicit RouteSocket(NetlinkSocket socket) : socket_(std::move(socket)) {}
 
+    Status change(NetlinkMessage& message, std::string_view what);
+    Status change_address(std::uint16_t type, std::uint16_t flags, int link, Ipv4Address address,
+                          unsigned prefix, std::string_view what);
+
     NetlinkSocket socket_;
 };
+
+/// Reads an RTM_NEWLINK message; empty when it is another one or malformed.
+std::optional<Link> parse_link(NetlinkBytes message);
 
 }  // namespace opensandbox::net

@@ -1,0 +1,231 @@
+#include "net/route_socket.hpp"
+
+#include <linux/if_addr.h>
+#include <linux/if_link.h>
+#include <linux/neighbour.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/veth.h>
+#include <net/if.h>
+
+#include <algorithm>
+#include <cstring>
+
+namespace opensandbox::net {
+
+namespace {
+
+/// What the kernel takes as a link's name (dev_valid_name), less what would confuse people.
+Status check_name(std::string_view name) {
+    const bool bad_byte = std::ranges::any_of(
+        name, [](char c) { return c <= ' ' || c > '~' || c == '/' || c == ':' || c == '%'; });
+    if (name.empty() || name.size() >= IFNAMSIZ || bad_byte || name == "." || name == "..")
+        return Error(ErrorCode::invalid_argument,
+                     "link name \"" + std::string(name) +
+                         "\": must be 1 to 15 printable characters other than / : %");
+    return {};
+}
+
+Status check_prefix(std::string_view what, unsigned prefix) {
+    if (prefix <= 32) return {};
+    return Error(ErrorCode::invalid_argument,
+                 std::string(what) + ": the prefix length must be from 0 to 32");
+}
+
+std::string cidr(Ipv4Address address, unsigned prefix) {
+    return address.to_string() + "/" + std::to_string(prefix);
+}
+
+std::string link_text(int link) { return "link " + std::to_string(link); }
+
+void put_address(NetlinkMessage& message, std::uint16_t type, Ipv4Address address) {
+    const auto bytes = address.to_bytes();
+    message.put(type, bytes);
+}
+
+/// Only the attributes that name and list links need; statistics would treble the answer.
+void ask_link(NetlinkMessage& message) {
+    message.header<ifinfomsg>().ifi_family = AF_UNSPEC;
+    message.put_u32(IFLA_EXT_MASK, RTEXT_FILTER_SKIP_STATS);
+}
+
+std::vector<Link> parse_links(NetlinkBytes answer) {
+    std::vector<Link> links;
+    split_netlink_datagram(answer, [&](NetlinkBytes message) {
+        if (auto link = parse_link(message)) links.push_back(std::move(*link));
+        return true;
+    });
+    return links;
+}
+
+}  // namespace
+
+std::optional<Link> parse_link(NetlinkBytes message) {
+    constexpr auto attributes = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(ifinfomsg));
+    if (message.size() < attributes) return std::nullopt;
+    nlmsghdr head;
+    ifinfomsg body;
+    std::memcpy(&head, message.data(), sizeof(head));
+    std::memcpy(&body, message.data() + NLMSG_HDRLEN, sizeof(body));
+    const auto name = find_netlink_attribute(message.subspan(attributes), IFLA_IFNAME);
+    if (head.nlmsg_type != RTM_NEWLINK || body.ifi_index <= 0 || !name) return std::nullopt;
+    return Link{body.ifi_index, netlink_text(*name, IFNAMSIZ - 1)};
+}
+
+Result<RouteSocket> RouteSocket::open() {
+    auto socket = NetlinkSocket::open(NETLINK_ROUTE);
+    if (!socket) return socket.error();
+    return RouteSocket(std::move(*socket));
+}
+
+Status RouteSocket::change(NetlinkMessage& message, std::string_view what) {
+    auto answer = socket_.exchange(message, what);
+    if (!answer) return answer.error();
+    return {};
+}
+
+Result<int> RouteSocket::create_veth(const VethPair& pair) {
+    const auto what = "create veth " + pair.host_name + " with peer " + pair.peer_name;
+    for (const auto& name : {pair.host_name, pair.peer_name})
+        if (auto checked = check_name(name); !checked) return checked.error().within(what);
+
+    NetlinkMessage message(RTM_NEWLINK, NLM_F_CREATE | NLM_F_EXCL);
+    auto& link = message.header<ifinfomsg>();
+    link.ifi_flags = link.ifi_change = IFF_UP;
+    message.put_text(IFLA_IFNAME, pair.host_name)
+        .put(IFLA_ADDRESS, pair.host_mac)
+        .put_u32(IFLA_MTU, pair.mtu);
+    const auto info = message.begin(IFLA_LINKINFO);
+    message.put_text(IFLA_INFO_KIND, "veth");
+    const auto data = message.begin(IFLA_INFO_DATA);
+    const auto peer = message.begin(VETH_INFO_PEER);
+    message.header<ifinfomsg>();  // All zero: a peer raised from here fails with ENOTCONN.
+    message.put_text(IFLA_IFNAME, pair.peer_name)
+        .put(IFLA_ADDRESS, pair.peer_mac)
+        .put_u32(IFLA_MTU, pair.mtu)
+        .put_u32(pair.peer_namespace.by_descriptor() ? IFLA_NET_NS_FD : IFLA_NET_NS_PID,
+                 static_cast<std::uint32_t>(pair.peer_namespace.value()));
+    message.end(peer).end(data).end(info);
+
+    if (auto created = change(message, what); !created) return created.error();
+    auto index = link_index(pair.host_name);
+    if (!index) return index.error().within(what);
+    return index;
+}
+
+Result<int> RouteSocket::link_index(std::string_view name) {
+    const auto what = "find link " + std::string(name);
+    if (auto checked = check_name(name); !checked) return checked.error();
+    NetlinkMessage message(RTM_GETLINK, 0);
+    ask_link(message);
+    message.put_text(IFLA_IFNAME, name);
+    auto answer = socket_.exchange(message, what);
+    if (!answer) return answer.error();
+    const auto links = parse_links(*answer);
+    if (links.size() != 1)
+        return Error(ErrorCode::protocol, what + ": the kernel did not describe it");
+    return links.front().index;
+}
+
+Result<std::vector<Link>> RouteSocket::list_links(std::string_view prefix) {
+    NetlinkMessage message(RTM_GETLINK, NLM_F_DUMP);
+    ask_link(message);
+    auto answer = socket_.exchange(message, "list links");
+    if (!answer) return answer.error();
+    auto links = parse_links(*answer);
+    std::erase_if(links, [&](const Link& link) { return !link.name.starts_with(prefix); });
+    return links;
+}
+
+Status RouteSocket::set_up(int link) {
+    NetlinkMessage message(RTM_NEWLINK, 0);
+    auto& header = message.header<ifinfomsg>();
+    header.ifi_index = link;
+    header.ifi_flags = header.ifi_change = IFF_UP;
+    return change(message, "set " + link_text(link) + " up");
+}
+
+Status RouteSocket::delete_link(int link) {
+    // Index 0 would leave the choice to the kernel.
+    if (link <= 0) return Error(ErrorCode::invalid_argument, "delete link: no such index");
+    NetlinkMessage message(RTM_DELLINK, 0);
+    message.header<ifinfomsg>().ifi_index = link;
+    auto deleted = change(message, "delete " + link_text(link));
+    if (!deleted && deleted.error().code() == ErrorCode::not_found) return {};
+    return deleted;
+}
+
+Status RouteSocket::delete_link(std::string_view name) {
+    if (auto checked = check_name(name); !checked) return checked.error();
+    NetlinkMessage message(RTM_DELLINK, 0);
+    message.header<ifinfomsg>();
+    message.put_text(IFLA_IFNAME, name);
+    auto deleted = change(message, "delete link " + std::string(name));
+    if (!deleted && deleted.error().code() == ErrorCode::not_found) return {};
+    return deleted;
+}
+
+Status RouteSocket::change_address(std::uint16_t type, std::uint16_t flags, int link,
+                                   Ipv4Address address, unsigned prefix, std::string_view what) {
+    if (auto checked = check_prefix(what, prefix); !checked) return checked;
+    NetlinkMessage message(type, flags);
+    auto& header = message.header<ifaddrmsg>();
+    header.ifa_family = AF_INET;
+    header.ifa_prefixlen = static_cast<std::uint8_t>(prefix);
+    header.ifa_scope = address.is_loopback() ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;
+    header.ifa_index = static_cast<std::uint32_t>(link);
+    put_address(message, IFA_LOCAL, address);
+    put_address(message, IFA_ADDRESS, address);
+    return change(message, what);
+}
+
+Status RouteSocket::add_address(int link, Ipv4Address address, unsigned prefix) {
+    return change_address(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, link, address, prefix,
+                          "add address " + cidr(address, prefix) + " to " + link_text(link));
+}
+
+Status RouteSocket::delete_address(int link, Ipv4Address address, unsigned prefix) {
+    auto deleted =
+        change_address(RTM_DELADDR, 0, link, address, prefix,
+                       "delete address " + cidr(address, prefix) + " of " + link_text(link));
+    if (!deleted && deleted.error().code() == ErrorCode::not_found) return {};
+    return deleted;
+}
+
+Status RouteSocket::add_route(const Ipv4Route& route) {
+    auto what = "add route to " + cidr(route.destination, route.prefix);
+    if (route.gateway) what += " through " + route.gateway->to_string();
+    what += " over " + link_text(route.link);
+    if (auto checked = check_prefix(what, route.prefix); !checked) return checked;
+
+    NetlinkMessage message(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL);
+    auto& header = message.header<rtmsg>();
+    header.rtm_family = AF_INET;
+    header.rtm_dst_len = static_cast<std::uint8_t>(route.prefix);
+    header.rtm_table = RT_TABLE_MAIN;
+    header.rtm_protocol = RTPROT_STATIC;
+    header.rtm_scope = route.gateway ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
+    header.rtm_type = RTN_UNICAST;
+    if (route.prefix != 0) put_address(message, RTA_DST, route.destination);
+    if (route.gateway) put_address(message, RTA_GATEWAY, *route.gateway);
+    if (route.source) put_address(message, RTA_PREFSRC, *route.source);
+    message.put_u32(RTA_OIF, static_cast<std::uint32_t>(route.link));
+    return change(message, what);
+}
+
+Status RouteSocket::add_default_route(int link, Ipv4Address gateway) {
+    return add_route({.destination = {}, .prefix = 0, .link = link, .gateway = gateway});
+}
+
+Status RouteSocket::add_neighbour(int link, Ipv4Address address, const MacAddress& mac) {
+    NetlinkMessage message(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
+    auto& header = message.header<ndmsg>();
+    header.ndm_family = AF_INET;
+    header.ndm_ifindex = link;
+    header.ndm_state = NUD_PERMANENT;
+    put_address(message, NDA_DST, address);
+    message.put(NDA_LLADDR, mac);
+    return change(message, "add neighbour " + address.to_string() + " on " + link_text(link));
+}
+
+}  // namespace opensandbox::net
