@@ -34,6 +34,15 @@ class Stream {
     virtual Awaitable<Result<std::size_t>> read_some(std::span<char> into) = 0;
     /// Writes every byte of every piece, in order, with as few system calls as the kernel allows.
     virtual Awaitable<Status> write_all(std::span<const std::string_view> pieces) = 0;
+    /// Returns when read_some would not wait any more (bytes, the end or an error are there), so that
+    /// an idle connection needs no buffer. The default returns at once.
+    virtual Awaitable<void> wait_readable();
+    /// Ends a read_some or wait_readable in flight with `cancelled` without losing a byte; the
+    /// stream stays usable. The default does nothing.
+    virtual void cancel_read();
+    /// Whether nothing has arrived that was not read, neither bytes nor the end: what a pool asks
+    /// before it uses a kept connection again. The default does not know and says yes.
+    [[nodiscard]] virtual bool quiet();
     /// Ends our side; the peer's reads see the end.
     virtual void shutdown_send() = 0;
     /// Closes both sides; operations in flight end with `cancelled`.

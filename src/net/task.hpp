@@ -1,6 +1,6 @@
 #pragma once
 
-#include <boost/asio/co_spawn.hpp>
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <boost/asio/use_awaitable.hpp>
@@ -8,7 +8,9 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <type_traits>
 
 #include "net/stream.hpp"
 
@@ -17,6 +19,10 @@ namespace opensandbox::net {
 /// Starts a detached coroutine. An exception that escapes it is logged under `name`, never thrown.
 /// One place instantiates co_spawn for the whole program.
 void spawn(asio::any_io_executor executor, Awaitable<void> task, std::string_view name);
+/// The same, ended early by `cancel.emit(asio::cancellation_type::terminal)`: the operation that the
+/// task is waiting for fails as cancelled.
+void spawn(asio::any_io_executor executor, Awaitable<void> task, std::string_view name,
+           asio::cancellation_slot cancel);
 
 /// Waits; returns early when the coroutine is cancelled.
 Awaitable<void> sleep_for(std::chrono::nanoseconds duration);
@@ -41,7 +47,7 @@ class Deadline {
 };
 
 /// A one-shot or repeated wake-up between coroutines of one event loop: `wait` returns at once when
-/// `notify` was called since the last wait.
+/// `notify` was called since the last wait. One waiter at a time. Destruction ends a wait.
 class Event {
   public:
     explicit Event(asio::any_io_executor executor);
@@ -54,19 +60,26 @@ class Event {
     Awaitable<bool> wait_for(std::chrono::nanoseconds duration);
 
   private:
-    asio::steady_timer timer_;
-    bool signalled_ = false;
+    struct State;
+    std::shared_ptr<State> state_;
 };
 
-/// Runs `work` on the pool and resumes the caller on its own executor: for SQLite, archives, and
-/// whatever else blocks.
+/// Runs `work` on the pool and resumes the caller on its own executor; rethrows what it throws.
+Awaitable<void> run_on_pool(asio::thread_pool& pool, std::function<void()> work);
+
+/// Runs `work` on the pool and resumes the caller on its own executor with the result, or with the
+/// exception it threw: for SQLite, archives, and whatever else blocks. Work that has begun runs to
+/// its end even when the caller is gone by then, so it must own what it uses.
 template <class T>
 Awaitable<T> run_blocking(asio::thread_pool& pool, std::function<T()> work) {
-    auto home = co_await asio::this_coro::executor;
-    auto job = [](std::function<T()> body) -> Awaitable<T> { co_return body(); };
-    auto task = asio::co_spawn(pool.get_executor(), job(std::move(work)), asio::use_awaitable);
-    (void)home;
-    co_return co_await std::move(task);
+    if constexpr (std::is_void_v<T>) {
+        co_await run_on_pool(pool, std::move(work));
+    } else {
+        auto result = std::make_shared<std::optional<T>>();
+        std::function<void()> job = [result, body = std::move(work)] { result->emplace(body()); };
+        co_await run_on_pool(pool, std::move(job));
+        co_return std::move(**result);
+    }
 }
 
 }  // namespace opensandbox::net

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <boost/asio/generic/stream_protocol.hpp>
+
+#include <memory>
+
+#include "net/stream.hpp"
+
+namespace opensandbox::net {
+
+using StreamSocket = asio::generic::stream_protocol::socket;
+
+/// A Stream over a connected socket that the event loop already knows.
+std::unique_ptr<Stream> make_stream(StreamSocket socket);
+
+/// Takes over a descriptor of a known address family; for TCP without setting any option.
+Result<std::unique_ptr<Stream>> make_stream(asio::any_io_executor executor, UniqueFd fd,
+                                            int family);
+
+/// No delay for small writes, and keep-alive probes so that a vanished peer is noticed in the end.
+/// Set on a listening socket they hold for what it accepts. Failure is harmless and ignored.
+void set_tcp_options(int fd);
+
+/// The address family of a stream socket; an error when the descriptor is none.
+Result<int> stream_socket_family(int fd);
+
+}  // namespace opensandbox::net
