@@ -1,0 +1,71 @@
+"""Fixtures that all suites share."""
+
+import os
+import shutil
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from support import census, rootfs
+from support.server import EXECUTABLE, Server
+
+
+def pytest_sessionstart(session):
+    if not EXECUTABLE.exists():
+        pytest.exit(f"{EXECUTABLE} is missing: run `cmake --workflow --preset release`", 2)
+    if os.geteuid() != 0:
+        pytest.exit("these tests need root", 2)
+
+
+@pytest.fixture(scope="session")
+def scratch():
+    """A directory on a real file system: overlays do not stack on every kind."""
+    directory = Path(tempfile.mkdtemp(prefix="opensandbox-test-", dir="/var/tmp"))
+    yield directory
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="module")
+def make_server(scratch, request):
+    """Makes servers that are gone, with all they made, when the module ends."""
+    servers = []
+
+    def make(name="server", **options):
+        directory = scratch / f"{request.module.__name__}-{name}-{len(servers)}"
+        before = census.take(EXECUTABLE, directory / "state")
+        server = Server(directory, **options)
+        servers.append((server, before))
+        return server.start()
+
+    yield make
+    problems = []
+    for server, before in reversed(servers):
+        try:
+            server.destroy()
+            # The state directory itself may stay: its files are the server's memory.
+            gone = census.take(server.executable, server.state)
+            before = {**before, "files": gone["files"]}
+            server.expect_census(before)
+        except AssertionError as error:
+            problems.append(f"{server.directory.name}: {error}\n{server.tail()}")
+    assert not problems, "\n".join(problems)
+
+
+@pytest.fixture(scope="module")
+def server(make_server):
+    """One server for a module's tests."""
+    return make_server()
+
+
+@pytest.fixture
+def sandbox(server):
+    """A fresh sandbox of the built-in image."""
+    with server.create() as sandbox:
+        yield sandbox
+
+
+@pytest.fixture(scope="session")
+def busybox(scratch):
+    """A root directory of a static busybox."""
+    return rootfs.busybox_tree(scratch / "busybox")

@@ -1,0 +1,116 @@
+"""The OpenAPI documents of specs/, and the check of a reply against them."""
+
+import functools
+import json
+import re
+from pathlib import Path
+
+import yaml
+from jsonschema import Draft202012Validator, FormatChecker
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT202012
+
+SPECS = Path(__file__).resolve().parents[2] / "specs"
+SURFACES = ("lifecycle", "execd")
+METHODS = ("get", "put", "post", "delete", "patch", "head", "options")
+
+# Operations that some reply was checked for, as (surface, method, path template).
+exercised = set()
+
+
+@functools.cache
+def document(surface):
+    return yaml.safe_load((SPECS / f"{surface}.yaml").read_text())
+
+
+@functools.cache
+def _registry(surface):
+    resource = Resource.from_contents(document(surface), default_specification=DRAFT202012)
+    return Registry().with_resource(f"urn:{surface}", resource)
+
+
+@functools.cache
+def _validator(surface, pointer):
+    return Draft202012Validator(
+        {"$ref": f"urn:{surface}#{pointer}"},
+        registry=_registry(surface),
+        format_checker=FormatChecker(),
+    )
+
+
+@functools.cache
+def _routes(surface):
+    """Templates with the literal ones before those with parameters, as a router prefers them."""
+    routes = []
+    for template in document(surface)["paths"]:
+        pattern = re.sub(r"\{(\w+)\}", r"[^/]+", template)
+        routes.append((template.count("{"), template, re.compile(pattern + "$")))
+    return [(template, pattern) for _, template, pattern in sorted(routes)]
+
+
+def operations(surface):
+    return {
+        (method, template)
+        for template, item in document(surface)["paths"].items()
+        for method in item
+        if method in METHODS
+    }
+
+
+def _pointer(*parts):
+    return "".join("/" + str(p).replace("~", "~0").replace("/", "~1") for p in parts)
+
+
+def _follow(surface, pointer_parts):
+    """Resolves one local reference; returns the object and where it stands."""
+    node = document(surface)
+    for part in pointer_parts:
+        node = node[part]
+    if "$ref" in node:
+        return _follow(surface, node["$ref"].removeprefix("#/").split("/"))
+    return node, pointer_parts
+
+
+def _validate(surface, pointer, value, where):
+    errors = sorted(_validator(surface, pointer).iter_errors(value), key=lambda e: list(e.path))
+    if errors:
+        lines = [f"{list(e.absolute_path)}: {e.message}" for e in errors[:5]]
+        raise AssertionError(f"{where} is not what specs/{surface}.yaml says:\n  " + "\n  ".join(lines))
+
+
+def check_reply(surface, method, path, reply):
+    """Fails unless the specification has this status with this kind of body for the route. Routes
+    that the specification does not have must answer 404, 405 or what comes before routing."""
+    path = path.split("?")[0]
+    if surface == "lifecycle" and path.startswith("/v1/"):
+        path = path[3:]
+    method = method.lower()
+    template = next((t for t, pattern in _routes(surface) if pattern.match(path)), None)
+    where = f"{method.upper()} {path} -> {reply.status} {reply.body[:300]!r}"
+    item = document(surface)["paths"].get(template, {})
+    if method not in item:
+        assert reply.status in (307, 400, 401, 404, 405), f"{where}: a route that no document has"
+        return
+    exercised.add((surface, method, template))
+    parts = ["paths", template, method, "responses"]
+    responses = item[method]["responses"]
+    status = str(reply.status)
+    key = status if status in responses else "default" if "default" in responses else None
+    assert key, f"{where}: the specification has only {sorted(responses)}"
+    response, parts = _follow(surface, parts + [key])
+    for name in response.get("headers", {}):
+        header, _ = _follow(surface, parts + ["headers", name])
+        assert not header.get("required") or reply.header(name) is not None, f"{where}: no {name}"
+    content = response.get("content")
+    if not content:
+        assert reply.body == b"", f"{where}: no body expected"
+        return
+    kind = (reply.header("Content-Type") or "").split(";")[0].strip().lower()
+    assert kind in content, f"{where}: content type {kind!r}, expected one of {sorted(content)}"
+    if kind == "application/json" and "schema" in content[kind]:
+        _validate(surface, _pointer(*parts, "content", kind, "schema"), json.loads(reply.body), where)
+
+
+def check_event(event):
+    """Fails unless one event of a stream has the documented shape."""
+    _validate("execd", "/components/schemas/Event", event, f"the event {event}")

@@ -1,0 +1,256 @@
+"""Starts and stops the release executable's server, each with its own state and addresses."""
+
+import os
+import random
+import re
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+from support import census
+from support.client import Agent, Http
+from support.shell import eventually, run
+
+ROOT = Path(__file__).resolve().parents[2]
+EXECUTABLE = Path(os.environ.get("OPENSANDBOX_EXECUTABLE", ROOT / "build/release/opensandbox"))
+
+HOST_IMAGE = {
+    "image": {"uri": "host"},
+    "entrypoint": ["tail", "-f", "/dev/null"],
+    "resourceLimits": {"cpu": "1", "memory": "512Mi"},
+    "timeout": 600,
+}
+
+
+def free_range():
+    """A /20 of addresses that no route of this host covers."""
+    taken = run("ip", "-4", "route").stdout
+    while True:
+        prefix = f"10.{random.randint(180, 250)}."
+        if f"\n{prefix}" not in "\n" + taken and f" {prefix}" not in taken:
+            return f"{prefix}0.0/20"
+
+
+def command_of(pid):
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return []
+
+
+def parent_of(pid):
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[1])
+    except OSError:
+        return None
+
+
+def children_of(pid):
+    return [int(p) for p in filter(str.isdigit, os.listdir("/proc")) if parent_of(p) == pid]
+
+
+class Server:
+    """One `opensandbox serve` with a state directory of its own."""
+
+    def __init__(self, directory, *, pool_size=4, sections=None, executable=EXECUTABLE):
+        self.directory = Path(directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        self.state = self.directory / "state"
+        self.state.mkdir(mode=0o700, exist_ok=True)
+        self.log = self.directory / "server.log"
+        self.executable = Path(executable)
+        self.process = None
+        self.address = None
+        self.settings = {
+            "server": {"host": "127.0.0.1", "port": 0},
+            "native": {
+                "state_dir": str(self.state),
+                "address_range": free_range(),
+                "pool_size": pool_size,
+            },
+        }
+        for section, values in (sections or {}).items():
+            self.settings.setdefault(section, {}).update(values)
+
+    @property
+    def config(self):
+        return self.directory / "config.toml"
+
+    def start(self, *, timeout=30):
+        lines = []
+        for section, values in self.settings.items():
+            lines.append(f"[{section}]")
+            for key, value in values.items():
+                text = f'"{value}"' if isinstance(value, str) else str(value).lower()
+                lines.append(f"{key} = {text}")
+        self.config.write_text("\n".join(lines) + "\n")
+        offset = self.log.stat().st_size if self.log.exists() else 0
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                [self.executable, "serve", "--config", self.config],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                cwd=self.directory,
+                env={"PATH": os.environ["PATH"], "HOME": str(self.directory)},
+            )
+
+        def listening():
+            with self.log.open("rb") as log:
+                log.seek(offset)
+                found = re.search(rb"127\.0\.0\.1:(\d+)", log.read())
+            if found:
+                return f"127.0.0.1:{found[1].decode()}"
+            if self.process.poll() is not None:
+                raise AssertionError(f"the server ended with {self.process.returncode}:\n{self.tail()}")
+            return None
+
+        self.address = eventually(listening, timeout, 0.005, "the server's readiness")
+        # A restarted server keeps the address that clients know.
+        self.settings["server"]["port"] = int(self.address.split(":")[1])
+        return self
+
+    def tail(self, size=6000):
+        return self.log.read_bytes()[-size:].decode(errors="replace")
+
+    @property
+    def key(self):
+        return (self.state / "api-key").read_text().strip()
+
+    def api(self, key=True, prefix="/v1", timeout=60):
+        headers = {"OPEN-SANDBOX-API-KEY": self.key} if key is True else {}
+        if isinstance(key, str):
+            headers["OPEN-SANDBOX-API-KEY"] = key
+        return Http(self.address, "lifecycle", prefix, headers, timeout)
+
+    def environment(self):
+        """What a client, ours or the published one, needs to find this server."""
+        return {
+            "PATH": os.environ["PATH"],
+            "HOME": str(self.directory),
+            "LANG": "C.UTF-8",
+            "OPEN_SANDBOX_DOMAIN": self.address,
+            "OPEN_SANDBOX_PROTOCOL": "http",
+            "OPEN_SANDBOX_API_KEY": self.key,
+        }
+
+    def cli(self, *argv, check=True, timeout=60, input=None, env=None):
+        return run(
+            self.executable, *argv, check=check, timeout=timeout, input=input,
+            env={**self.environment(), **(env or {})}, cwd=self.directory,
+        )
+
+    def create(self, **fields):
+        reply = self.api().post("/sandboxes", {**HOST_IMAGE, **fields})
+        assert reply.status == 202, f"create answered {reply}\n{self.tail()}"
+        return Sandbox(self, reply.json)
+
+    def stop(self):
+        """Ends the server as an administrator would; sandboxes live on."""
+        if self.process and self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            self.process.wait(20)
+
+    def kill(self):
+        self.process.kill()
+        self.process.wait(20)
+
+    def spawner(self):
+        """The process id of this server's spawner."""
+        state = str(self.state).encode()
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            argv = command_of(pid)
+            if b"spawner" in argv and any(state in a for a in argv):
+                return int(pid)
+        return None
+
+    def destroy(self):
+        """Deletes what is left, ends the server and its spawner."""
+        try:
+            if self.process and self.process.poll() is None:
+                api = self.api()
+                for _ in range(20):
+                    items = api.get("/sandboxes", query={"pageSize": 200}).json["items"]
+                    if not items:
+                        break
+                    for item in items:
+                        api.delete(f"/sandboxes/{item['id']}")
+        finally:
+            if self.process and self.process.poll() is None:
+                self.stop()
+            run(ROOT / "packaging/stop-spawner", self.state, check=False)
+
+    def census(self):
+        return census.settled(self.executable, self.state)
+
+    def expect_census(self, before, timeout=30):
+        census.expect_equal(before, self.executable, self.state, timeout)
+
+
+class Sandbox:
+    """One sandbox, as its creator sees it."""
+
+    def __init__(self, server, created):
+        self.server = server
+        self.created = created
+        self.id = created["id"]
+        self._agent = None
+
+    def path(self, rest=""):
+        return f"/sandboxes/{self.id}{rest}"
+
+    def get(self):
+        return self.server.api().get(self.path())
+
+    def state(self):
+        return self.get().json["status"]["state"]
+
+    def endpoint(self, port, proxy=False):
+        reply = self.server.api().get(
+            self.path(f"/endpoints/{port}"), query={"use_server_proxy": str(proxy).lower()}
+        )
+        assert reply.status == 200, reply
+        return reply.json
+
+    @property
+    def agent(self):
+        if self._agent is None:
+            self._agent = self.connect()
+        return self._agent
+
+    def connect(self, proxy=False, timeout=60):
+        endpoint = self.endpoint(44772, proxy)
+        return Agent(endpoint["endpoint"], endpoint.get("headers"), timeout)
+
+    def run(self, command, **options):
+        return self.agent.run(command, **options)
+
+    def sh(self, command, **options):
+        return self.agent.sh(command, **options)
+
+    def delete(self):
+        reply = self.server.api().delete(self.path())
+        assert reply.status == 204, f"delete answered {reply}\n{self.server.tail()}"
+
+    def address(self):
+        """Its private address."""
+        out = self.sh("cat /proc/net/fib_trie")
+        found = re.findall(r"\|-- (10\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL", out)
+        assert found, f"no private address in {out}"
+        return found[0]
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.server.process and self.server.process.poll() is None:
+            self.server.api().delete(self.path())
+
+
+def wait_gone(pid, timeout=10):
+    eventually(lambda: not os.path.exists(f"/proc/{pid}"), timeout, what=f"the end of {pid}")
+
+
+def now():
+    return time.monotonic()
