@@ -30,7 +30,8 @@ struct FirewallOptions {
 /// A packet that comes in over a sandbox's link
 /// - is dropped when it is IPv6, when its source is outside the range, or when the route back to
 ///   its source does not lead over that link (another sandbox's address: routes are per link);
-/// - does not reach any address of this host, unless it answers a connection the host opened;
+/// - does not reach any address of this host, unless it answers a connection the host opened, nor
+///   a port of such an address that is handed on elsewhere (published ports of containers);
 /// - does not reach another sandbox, link-local addresses (169.254.0.0/16, where clouds serve
 ///   instance metadata) or the metadata service at 100.100.100.200;
 /// - may go anywhere else, with the source rewritten to the host's.
@@ -38,6 +39,10 @@ struct FirewallOptions {
 /// rather than dropped, so that programs inside see an error instead of a hang; packets that fit no
 /// connection are dropped. Nothing enters a sandbox's link from elsewhere except answers, and what
 /// this host itself sends.
+///
+/// ARP from sandboxes' links is not answered, for it would tell which addresses the host has: both
+/// ends of a link need permanent neighbours. ICMP errors carry the host address that the route to
+/// the sandbox names as its source, so name one there (net::Ipv4Route::source).
 ///
 /// All chains accept by default: traffic of others is untouched. For the same reason a drop of
 /// others still holds: Docker, for one, sets the policy of iptables' FORWARD chain to drop, and
@@ -53,7 +58,7 @@ Status remove_firewall(std::string_view table);
 
 /// What is installed, and what it has refused so far.
 struct FirewallState {
-    bool installed = false;
+    std::uint32_t tables = 0;  ///< 2 when installed: families inet and arp
     std::uint32_t chains = 0;
     std::uint32_t rules = 0;
     std::uint64_t denied_packets = 0;

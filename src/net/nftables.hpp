@@ -1,0 +1,163 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/error.hpp"
+#include "net/ipv4_range.hpp"
+#include "net/netlink_socket.hpp"
+
+struct nftnl_rule;
+struct nftnl_expr;
+
+/// Rules of the kernel's packet filter, built with libnftnl and changed in transactions.
+namespace opensandbox::net::nft {
+
+enum class Family : std::uint8_t { inet = 1, arp = 3 };
+
+/// Where a chain sees packets.
+enum class Hook : std::uint8_t {
+    prerouting = 0,
+    input = 1,
+    forward = 2,
+    output = 3,
+    postrouting = 4,
+    arp_input = 0,  ///< of family arp
+};
+
+/// States of connection tracking, to be joined with |.
+enum ConnectionState : std::uint32_t {
+    invalid = 1,
+    established = 2,
+    related = 4,
+    fresh = 8,  ///< the first packet of a connection
+};
+
+/// One rule: conditions and then statements, in the order they are called. A packet that fails a
+/// condition leaves the rule; what follows a verdict is never reached. A rule that grew beyond
+/// `limit` expressions is refused when the transaction is committed.
+class Rule {
+  public:
+    static constexpr std::size_t limit = 32;
+
+    Rule();
+    Rule(Rule&&) noexcept;
+    Rule& operator=(Rule&&) noexcept;
+    ~Rule();
+
+    /// The first bytes of the link's name; a whole name is its bytes and a zero.
+    Rule& from_interfaces(std::string_view prefix);
+    Rule& not_from_interfaces(std::string_view prefix);
+    Rule& to_interfaces(std::string_view prefix);
+    Rule& not_to_interfaces(std::string_view prefix);
+
+    Rule& is_ipv4();
+    Rule& is_ipv6();
+    /// IPPROTO_TCP, ...
+    Rule& transport(std::uint8_t protocol);
+    /// These two look at IPv4 headers: after is_ipv4 only.
+    Rule& source(Ipv4Address network, unsigned prefix, bool inside = true);
+    Rule& destination(Ipv4Address network, unsigned prefix, bool inside = true);
+    /// In any of the states.
+    Rule& connection(std::uint32_t states);
+    /// Its destination was rewritten.
+    Rule& destination_translated();
+    /// The route to its source does not lead over the link it came by. Not in output or postrouting.
+    Rule& source_not_routed_back();
+
+    /// Counts into a named counter of the table.
+    Rule& count(std::string_view counter);
+    Rule& accept();
+    Rule& drop();
+    /// Continues in another chain and does not return.
+    Rule& go_to(std::string_view chain);
+    /// Ends TCP connections: after transport(IPPROTO_TCP) only.
+    Rule& reject_with_reset();
+    /// Answers with ICMP "administratively prohibited" of the packet's own family.
+    Rule& reject_as_prohibited();
+    /// Gives the packet the address of the link it leaves by.
+    Rule& masquerade();
+
+    [[nodiscard]] bool valid() const { return size_ <= limit; }
+    [[nodiscard]] nftnl_rule* native() const { return rule_.get(); }
+
+  private:
+    struct Free {
+        void operator()(nftnl_rule* rule) const;
+    };
+    nftnl_expr* append(const char* kind);
+    Rule& load_meta(std::uint32_t key);
+    Rule& load_connection(std::uint32_t key);
+    Rule& interface(std::uint32_t key, std::uint32_t operation, std::string_view prefix);
+    Rule& mask(std::uint32_t bits);
+    Rule& compare(std::uint32_t operation, const void* data, std::size_t size);
+    Rule& address(std::uint32_t offset, Ipv4Address network, unsigned prefix, bool inside);
+    Rule& verdict(int code, std::string_view chain = {});
+
+    std::unique_ptr<nftnl_rule, Free> rule_;
+    std::size_t size_ = 0;
+};
+
+/// A transaction: the kernel applies all of it or nothing, and no packet sees a state between.
+/// Names are 1 to 255 bytes. Table, chain and counter names are checked by `commit`.
+class Transaction {
+  public:
+    Transaction();
+
+    /// Success also when it exists.
+    void add_table(Family family, std::string_view table);
+    /// Fails when it does not exist, unless it was added earlier in the same transaction.
+    void delete_table(Family family, std::string_view table);
+    void add_counter(Family family, std::string_view table, std::string_view counter);
+    /// A chain that only go_to reaches.
+    void add_chain(Family family, std::string_view table, std::string_view chain);
+    /// A chain that the kernel calls; lower priorities run first. Packets that no rule decides
+    /// about are accepted. `type` is "filter", "nat" or "route".
+    void add_base_chain(Family family, std::string_view table, std::string_view chain,
+                        const char* type, Hook hook, std::int32_t priority);
+    /// At the end of the chain.
+    void add_rule(Family family, std::string_view table, std::string_view chain, const Rule& rule);
+
+    /// Sends it, once. The error names the step that was refused.
+    Status commit(NetlinkSocket& socket);
+
+  private:
+    template <class Build>
+    void append(std::string label, std::uint16_t type, Family family, std::uint16_t flags,
+                const Build& build);
+    void finish(const void* message);
+    void check_name(std::string_view name);
+
+    std::vector<std::uint8_t> datagram_;
+    std::vector<std::string> steps_;  ///< what message n does; its sequence number is n + 1
+    std::vector<std::uint8_t> scratch_;
+    std::optional<Error> failed_;
+};
+
+/// How much of it there is under one table name, in all families.
+struct TableCounts {
+    std::uint32_t tables = 0;
+    std::uint32_t chains = 0;
+    std::uint32_t rules = 0;
+};
+
+Result<TableCounts> count_table(NetlinkSocket& socket, std::string_view table);
+
+struct CounterValue {
+    std::uint64_t packets = 0;
+    std::uint64_t bytes = 0;
+};
+
+/// Reads an NFT_MSG_NEWOBJ message about a counter; zero where values are missing.
+CounterValue parse_counter(NetlinkBytes message);
+
+/// not_found when there is no such counter.
+Result<CounterValue> read_counter(NetlinkSocket& socket, Family family, std::string_view table,
+                                  std::string_view counter);
+
+}  // namespace opensandbox::net::nft

@@ -1,0 +1,190 @@
+#include <libnftnl/expr.h>
+#include <libnftnl/rule.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_tables.h>
+#include <netinet/in.h>
+
+#include <new>
+
+#include "net/nftables.hpp"
+
+namespace opensandbox::net::nft {
+
+namespace {
+
+constexpr std::uint32_t ipv4_source_offset = 12;
+constexpr std::uint32_t ipv4_destination_offset = 16;
+
+static_assert(ConnectionState::invalid == NF_CT_STATE_INVALID_BIT);
+static_assert(ConnectionState::established == NF_CT_STATE_BIT(IP_CT_ESTABLISHED));
+static_assert(ConnectionState::related == NF_CT_STATE_BIT(IP_CT_RELATED));
+static_assert(ConnectionState::fresh == NF_CT_STATE_BIT(IP_CT_NEW));
+
+}  // namespace
+
+void Rule::Free::operator()(nftnl_rule* rule) const { nftnl_rule_free(rule); }
+
+Rule::Rule() : rule_(nftnl_rule_alloc()) {
+    if (!rule_) throw std::bad_alloc();
+}
+Rule::Rule(Rule&&) noexcept = default;
+Rule& Rule::operator=(Rule&&) noexcept = default;
+Rule::~Rule() = default;
+
+nftnl_expr* Rule::append(const char* kind) {
+    nftnl_expr* expression = nftnl_expr_alloc(kind);
+    if (expression == nullptr) throw std::bad_alloc();
+    nftnl_rule_add_expr(rule_.get(), expression);  // The rule owns it from here.
+    ++size_;
+    return expression;
+}
+
+Rule& Rule::load_meta(std::uint32_t key) {
+    auto* expression = append("meta");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_META_KEY, key);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_META_DREG, NFT_REG_1);
+    return *this;
+}
+
+Rule& Rule::compare(std::uint32_t operation, const void* data, std::size_t size) {
+    auto* expression = append("cmp");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_CMP_SREG, NFT_REG_1);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_CMP_OP, operation);
+    nftnl_expr_set(expression, NFTNL_EXPR_CMP_DATA, data, static_cast<std::uint32_t>(size));
+    return *this;
+}
+
+/// Keeps only these bits of a 32-bit value, given in the order they have in memory.
+Rule& Rule::mask(std::uint32_t bits) {
+    const std::uint32_t flip = 0;
+    auto* expression = append("bitwise");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_BITWISE_SREG, NFT_REG_1);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_BITWISE_DREG, NFT_REG_1);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_BITWISE_LEN, sizeof(bits));
+    nftnl_expr_set(expression, NFTNL_EXPR_BITWISE_MASK, &bits, sizeof(bits));
+    nftnl_expr_set(expression, NFTNL_EXPR_BITWISE_XOR, &flip, sizeof(flip));
+    return *this;
+}
+
+/// Comparing fewer bytes than the 16 of the name is what makes it a prefix.
+Rule& Rule::interface(std::uint32_t key, std::uint32_t operation, std::string_view prefix) {
+    return load_meta(key).compare(operation, prefix.data(), prefix.size());
+}
+
+Rule& Rule::from_interfaces(std::string_view prefix) {
+    return interface(NFT_META_IIFNAME, NFT_CMP_EQ, prefix);
+}
+Rule& Rule::not_from_interfaces(std::string_view prefix) {
+    return interface(NFT_META_IIFNAME, NFT_CMP_NEQ, prefix);
+}
+Rule& Rule::to_interfaces(std::string_view prefix) {
+    return interface(NFT_META_OIFNAME, NFT_CMP_EQ, prefix);
+}
+Rule& Rule::not_to_interfaces(std::string_view prefix) {
+    return interface(NFT_META_OIFNAME, NFT_CMP_NEQ, prefix);
+}
+
+Rule& Rule::is_ipv4() {
+    const std::uint8_t family = NFPROTO_IPV4;
+    return load_meta(NFT_META_NFPROTO).compare(NFT_CMP_EQ, &family, sizeof(family));
+}
+
+Rule& Rule::is_ipv6() {
+    const std::uint8_t family = NFPROTO_IPV6;
+    return load_meta(NFT_META_NFPROTO).compare(NFT_CMP_EQ, &family, sizeof(family));
+}
+
+Rule& Rule::transport(std::uint8_t protocol) {
+    return load_meta(NFT_META_L4PROTO).compare(NFT_CMP_EQ, &protocol, sizeof(protocol));
+}
+
+Rule& Rule::address(std::uint32_t offset, Ipv4Address network, unsigned prefix, bool inside) {
+    auto* expression = append("payload");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_BASE, NFT_PAYLOAD_NETWORK_HEADER);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_OFFSET, offset);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_LEN, sizeof(std::uint32_t));
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_DREG, NFT_REG_1);
+    const auto bits = prefix == 0 ? 0 : ~std::uint32_t{0} << (32 - prefix);
+    const auto wanted = htonl(network.to_uint() & bits);
+    return mask(htonl(bits)).compare(inside ? NFT_CMP_EQ : NFT_CMP_NEQ, &wanted, sizeof(wanted));
+}
+
+Rule& Rule::source(Ipv4Address network, unsigned prefix, bool inside) {
+    return address(ipv4_source_offset, network, prefix, inside);
+}
+
+Rule& Rule::destination(Ipv4Address network, unsigned prefix, bool inside) {
+    return address(ipv4_destination_offset, network, prefix, inside);
+}
+
+Rule& Rule::load_connection(std::uint32_t key) {
+    auto* expression = append("ct");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_CT_KEY, key);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_CT_DREG, NFT_REG_1);
+    return *this;
+}
+
+Rule& Rule::connection(std::uint32_t states) {
+    const std::uint32_t none = 0;
+    return load_connection(NFT_CT_STATE).mask(states).compare(NFT_CMP_NEQ, &none, sizeof(none));
+}
+
+Rule& Rule::destination_translated() {
+    const std::uint32_t none = 0;
+    return load_connection(NFT_CT_STATUS)
+        .mask(IPS_DST_NAT)
+        .compare(NFT_CMP_NEQ, &none, sizeof(none));
+}
+
+Rule& Rule::source_not_routed_back() {
+    auto* expression = append("fib");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_FIB_DREG, NFT_REG_1);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_FIB_RESULT, NFT_FIB_RESULT_OIF);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_FIB_FLAGS, NFTA_FIB_F_SADDR | NFTA_FIB_F_IIF);
+    const std::uint32_t no_link = 0;
+    return compare(NFT_CMP_EQ, &no_link, sizeof(no_link));
+}
+
+Rule& Rule::count(std::string_view counter) {
+    auto* expression = append("objref");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_OBJREF_IMM_TYPE, NFT_OBJECT_COUNTER);
+    nftnl_expr_set_str(expression, NFTNL_EXPR_OBJREF_IMM_NAME, std::string(counter).c_str());
+    return *this;
+}
+
+Rule& Rule::verdict(int code, std::string_view chain) {
+    auto* expression = append("immediate");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_IMM_DREG, NFT_REG_VERDICT);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_IMM_VERDICT, static_cast<std::uint32_t>(code));
+    if (!chain.empty())
+        nftnl_expr_set_str(expression, NFTNL_EXPR_IMM_CHAIN, std::string(chain).c_str());
+    return *this;
+}
+
+Rule& Rule::accept() { return verdict(NF_ACCEPT); }
+
+Rule& Rule::drop() { return verdict(NF_DROP); }
+
+Rule& Rule::go_to(std::string_view chain) { return verdict(NFT_GOTO, chain); }
+
+Rule& Rule::reject_with_reset() {
+    auto* expression = append("reject");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_REJECT_TYPE, NFT_REJECT_TCP_RST);
+    nftnl_expr_set_u8(expression, NFTNL_EXPR_REJECT_CODE, 0);
+    return *this;
+}
+
+Rule& Rule::reject_as_prohibited() {
+    auto* expression = append("reject");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_REJECT_TYPE, NFT_REJECT_ICMPX_UNREACH);
+    nftnl_expr_set_u8(expression, NFTNL_EXPR_REJECT_CODE, NFT_REJECT_ICMPX_ADMIN_PROHIBITED);
+    return *this;
+}
+
+Rule& Rule::masquerade() {
+    append("masq");
+    return *this;
+}
+
+}  // namespace opensandbox::net::nft
