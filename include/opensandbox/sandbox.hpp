@@ -1,0 +1,191 @@
+#pragma once
+
+#include <boost/asio/awaitable.hpp>
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "opensandbox/commands.hpp"
+#include "opensandbox/connection.hpp"
+#include "opensandbox/error.hpp"
+#include "opensandbox/files.hpp"
+#include "opensandbox/metrics.hpp"
+
+/// Quick start, with the server on this machine:
+///
+///     #include <opensandbox/blocking.hpp>
+///     #include <opensandbox/sandbox.hpp>
+///     #include <iostream>
+///
+///     int main() {
+///         using namespace opensandbox::sdk;
+///         EventLoop loop;
+///         Connection server = loop.connect().value();
+///         Sandbox sandbox = loop.wait(Sandbox::create(server, CreateOptions("host"))).value();
+///         CommandRequest hello("echo hello from $(hostname)");
+///         Execution done = loop.wait(sandbox.commands().run(hello)).value();
+///         std::cout << done.output;
+///         loop.wait(sandbox.kill()).value();
+///         return done.exit_code.value_or(1);
+///     }
+///
+/// In a coroutine the same reads `co_await Sandbox::create(…)`, and nothing blocks.
+namespace opensandbox::sdk {
+
+using TimePoint = std::chrono::sys_time<std::chrono::microseconds>;
+
+struct RegistryAuth {
+    RegistryAuth() = default;
+    std::string username;
+    std::string password;
+};
+
+/// What to create. One of `image`, `snapshot_id` and `template_id` is set.
+struct CreateOptions {
+    CreateOptions() = default;
+    explicit CreateOptions(std::string image_reference) : image(std::move(image_reference)) {}
+
+    std::string image;
+    std::optional<RegistryAuth> image_auth;
+    std::string snapshot_id;
+    std::string template_id;
+    /// Until the sandbox is deleted by the server; empty: never. At least 60 s.
+    std::optional<std::chrono::seconds> timeout = std::chrono::seconds(600);
+    std::vector<std::pair<std::string, std::string>> environment;
+    std::map<std::string, std::string> metadata;
+    std::map<std::string, std::string> extensions;
+    std::map<std::string, std::string> resource_limits = {{"cpu", "1"}, {"memory", "2Gi"}};
+    std::vector<std::string> entrypoint = {"tail", "-f", "/dev/null"};
+    std::string network_policy;  ///< JSON object, or empty
+    std::string volumes;         ///< JSON array, or empty
+    bool credential_proxy = false;
+    /// A whole request body as JSON; when set, it is sent as it stands instead of all above.
+    std::string request_body;
+
+    bool skip_health_check = false;
+    std::chrono::milliseconds ready_timeout{30'000};
+};
+
+struct ConnectOptions {
+    ConnectOptions() = default;
+    bool skip_health_check = false;
+    std::chrono::milliseconds ready_timeout{30'000};
+};
+
+struct Platform {
+    Platform() = default;
+    std::string os;
+    std::string arch;
+};
+
+/// A sandbox as the server describes it.
+struct SandboxInfo {
+    SandboxInfo() = default;
+    std::string id;
+    std::string state;  ///< Pending, Running, Pausing, Paused, Resuming, Stopping, Terminated, …
+    std::optional<std::string> reason;
+    std::optional<std::string> message;
+    std::optional<TimePoint> last_transition_at;
+    std::optional<std::string> image;
+    std::optional<std::string> snapshot_id;
+    std::optional<Platform> platform;
+    std::vector<std::string> entrypoint;
+    std::map<std::string, std::string> metadata;
+    std::map<std::string, std::string> extensions;
+    TimePoint created_at{};
+    std::optional<TimePoint> expires_at;  ///< empty: never
+};
+
+struct ListFilter {
+    ListFilter() = default;
+    std::vector<std::string> states;              ///< any of them; empty: all
+    std::map<std::string, std::string> metadata;  ///< all of them
+    std::optional<unsigned> page;                 ///< from 1
+    std::optional<unsigned> page_size;            ///< 1 to 200
+};
+
+struct Pagination {
+    Pagination() = default;
+    std::int64_t page = 1;
+    std::int64_t page_size = 0;
+    std::int64_t total_items = 0;
+    std::int64_t total_pages = 0;
+    bool has_next_page = false;
+};
+
+struct SandboxPage {
+    SandboxPage() = default;
+    std::vector<SandboxInfo> items;
+    Pagination pagination;
+};
+
+/// How to reach a port of a sandbox: `endpoint` without a scheme ("host:port/path") and the header
+/// fields that every request to it must carry.
+struct Endpoint {
+    Endpoint() = default;
+    std::string endpoint;
+    std::map<std::string, std::string> headers;
+};
+
+/// What can be done with sandboxes by their id alone. Cheap to copy.
+class Sandboxes {
+  public:
+    explicit Sandboxes(Connection connection) : connection_(std::move(connection)) {}
+
+    boost::asio::awaitable<Result<SandboxInfo>> get(std::string id) const;
+    boost::asio::awaitable<Result<SandboxPage>> list(ListFilter filter = {}) const;
+    boost::asio::awaitable<Status> kill(std::string id) const;
+    boost::asio::awaitable<Status> pause(std::string id) const;
+    boost::asio::awaitable<Status> resume(std::string id) const;
+    /// Sets the expiry to now plus `timeout`; returns the instant.
+    boost::asio::awaitable<Result<TimePoint>> renew(std::string id,
+                                                    std::chrono::seconds timeout) const;
+    boost::asio::awaitable<Result<Endpoint>> endpoint(std::string id, std::uint16_t port) const;
+    /// Sets the given keys and removes those without value; others stay.
+    boost::asio::awaitable<Result<SandboxInfo>> patch_metadata(
+        std::string id, std::map<std::string, std::optional<std::string>> changes) const;
+
+  private:
+    Connection connection_;
+};
+
+/// A sandbox at work. Cheap to copy; dropping it does not delete the sandbox.
+class Sandbox {
+  public:
+    /// Creates a sandbox and waits until its agent answers. On failure it is deleted again.
+    static boost::asio::awaitable<Result<Sandbox>> create(Connection connection,
+                                                          CreateOptions options);
+    /// Finds a sandbox's agent and waits until it answers.
+    static boost::asio::awaitable<Result<Sandbox>> connect(Connection connection, std::string id,
+                                                           ConnectOptions options = {});
+
+    [[nodiscard]] const std::string& id() const { return id_; }
+    [[nodiscard]] Commands commands() const;
+    [[nodiscard]] Files files() const;
+
+    boost::asio::awaitable<Result<SandboxInfo>> info() const;
+    boost::asio::awaitable<Result<TimePoint>> renew(std::chrono::seconds timeout) const;
+    boost::asio::awaitable<Result<Endpoint>> endpoint(std::uint16_t port) const;
+    boost::asio::awaitable<Result<SandboxInfo>> patch_metadata(
+        std::map<std::string, std::optional<std::string>> changes) const;
+    boost::asio::awaitable<Status> kill() const;
+
+    /// Whether the agent answers; an Error only when asking was refused for good (401, 403).
+    boost::asio::awaitable<Result<bool>> is_healthy() const;
+    boost::asio::awaitable<Result<Metrics>> metrics() const;
+    boost::asio::awaitable<Result<MetricsStream>> watch_metrics() const;
+
+  private:
+    Sandbox(Connection connection, std::string id, std::shared_ptr<const Route> agent);
+    Connection connection_;
+    std::string id_;
+    std::shared_ptr<const Route> agent_;
+};
+
+}  // namespace opensandbox::sdk

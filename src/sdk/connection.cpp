@@ -1,0 +1,51 @@
+#include "opensandbox/connection.hpp"
+
+#include "sdk/transport.hpp"
+#include "sdk/wire.hpp"
+
+namespace opensandbox::sdk {
+
+namespace {
+
+/// A key goes into a header field: no line ends, no control characters.
+bool is_field_text(std::string_view text) {
+    for (char c : text) {
+        if (static_cast<unsigned char>(c) < ' ' || c == 0x7f) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+Connection::Connection(std::shared_ptr<Transport> transport) : transport_(std::move(transport)) {}
+
+Result<Connection> Connection::open(asio::any_io_executor executor, ConnectionConfig config) {
+    if (config.protocol != "http") {
+        return Error(ErrorCode::unsupported,
+                     "protocol '" + config.protocol + "' is not supported yet; use http");
+    }
+    auto route = parse_route(config.domain, config.protocol);
+    if (!route) return route.error().within("domain");
+    if (!is_field_text(config.api_key)) {
+        return Error(ErrorCode::invalid_argument, "the API key holds control characters");
+    }
+    route->prefix += "/v1";
+    if (!config.api_key.empty()) route->headers.set("OPEN-SANDBOX-API-KEY", config.api_key);
+    return Connection(
+        std::make_shared<Transport>(std::move(executor), std::move(config), std::move(*route)));
+}
+
+const ConnectionConfig& Connection::config() const { return transport_->config(); }
+
+asio::any_io_executor Connection::executor() const { return transport_->executor(); }
+
+Awaitable<Result<std::string>> Connection::server_version() const {
+    Route root = transport_->lifecycle();
+    root.prefix.resize(root.prefix.size() - std::string_view("/v1").size());
+    Call call("GET", "/version");
+    auto reply = co_await transport_->exchange(root, std::move(call));
+    if (!reply) co_return reply.error();
+    co_return wire::decode_version(reply->body);
+}
+
+}  // namespace opensandbox::sdk

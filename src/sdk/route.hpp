@@ -1,0 +1,27 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "http/client.hpp"
+#include "opensandbox/error.hpp"
+
+namespace opensandbox::sdk {
+
+/// Where requests of one kind go: the lifecycle API, or one sandbox's agent.
+struct Route {
+    Route() = default;
+    http::Origin origin;
+    std::string host;      ///< Host field: "127.0.0.1:8080"
+    std::string prefix;    ///< raw path put before every target, without trailing slash
+    http::Fields headers;  ///< sent with every request
+};
+
+/// Splits "[scheme://]host[:port][/path]"; the port defaults to 80. `invalid_argument` quotes the
+/// text and says what is accepted. A scheme must be `protocol`; only "http" is known so far.
+Result<Route> parse_route(std::string_view text, std::string_view protocol);
+
+/// "a=1&b=2" from pairs, both sides percent-encoded.
+std::string encode_query(const std::vector<std::pair<std::string, std::string>>& items);
+
+}  // namespace opensandbox::sdk

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "http/client.hpp"
+#include "net/stream.hpp"
+#include "opensandbox/bytes.hpp"
+#include "opensandbox/connection.hpp"
+#include "opensandbox/error.hpp"
+#include "sdk/route.hpp"
+
+namespace opensandbox::sdk {
+
+/// One request of the SDK. `target` is raw and comes after the route's prefix ("/sandboxes?page=2").
+struct Call {
+    Call() = default;
+    Call(std::string m, std::string t) : method(std::move(m)), target(std::move(t)) {}
+    Call(std::string m, std::string t, std::string json)
+        : method(std::move(m)), target(std::move(t)), content(std::move(json)) {
+        fields.set("Content-Type", "application/json");
+    }
+
+    std::string method;
+    std::string target;
+    std::string content;
+    http::Fields fields;
+    http::BodyReader* stream = nullptr;  ///< borrowed; instead of content
+};
+
+/// A whole answer with a status below 300.
+struct Reply {
+    Reply() = default;
+    int status = 0;
+    http::Fields fields;
+    std::string body;
+};
+
+/// Sends requests and turns failures of every kind into sdk::Error.
+class Transport {
+  public:
+    Transport(asio::any_io_executor executor, ConnectionConfig config, Route lifecycle);
+
+    [[nodiscard]] const ConnectionConfig& config() const { return config_; }
+    [[nodiscard]] const Route& lifecycle() const { return lifecycle_; }
+    [[nodiscard]] asio::any_io_executor executor() const { return executor_; }
+
+    /// One exchange within the request timeout. GET and DELETE are tried three times when the
+    /// server says 429 or 503; nothing else is repeated. Answers past 64 MiB are `too_large`.
+    Awaitable<Result<Reply>> exchange(const Route& route, Call call);
+    /// The same without retries and with its own limit of time; 0: none.
+    Awaitable<Result<Reply>> exchange_once(const Route& route, Call call,
+                                           std::chrono::milliseconds timeout);
+    /// Sends and returns when the head of a successful answer has come, its body still to be read.
+    /// Only connecting is limited in time.
+    Awaitable<Result<std::unique_ptr<http::ClientResponse>>> open(const Route& route, Call call);
+
+    /// The route to a sandbox's port as the server gave it.
+    Result<Route> route_to(std::string_view endpoint, const http::Fields& headers) const;
+
+  private:
+    Awaitable<Result<std::unique_ptr<http::ClientResponse>>> send(http::Client& client,
+                                                                  const Route& route, Call call);
+
+    asio::any_io_executor executor_;
+    ConnectionConfig config_;
+    Route lifecycle_;
+    http::Client timed_;    ///< limits the wait for the head
+    http::Client untimed_;  ///< for streams
+};
+
+/// The same error in the public type.
+Error to_public(const opensandbox::Error& error);
+
+/// The error that an answer of status 300 or more stands for. Understands `{code,message}`,
+/// `{detail:…}` of three shapes, `{error}` and plain text (contract lifecycle 1.3, execd 1.2).
+Error error_of_answer(int status, const http::Fields& fields, std::string_view body);
+
+}  // namespace opensandbox::sdk

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "opensandbox/commands.hpp"
+#include "opensandbox/files.hpp"
+#include "opensandbox/images.hpp"
+#include "opensandbox/metrics.hpp"
+#include "opensandbox/sandbox.hpp"
+
+/// JSON of both contracts to and from the public types. Pure; answers that lack a member or have it
+/// in another type are `protocol` errors that name it.
+namespace opensandbox::sdk::wire {
+
+// Lifecycle, contract section 2.
+/// `invalid_argument` when network_policy, volumes or request_body is not the JSON it must be.
+Result<std::string> encode_create(const CreateOptions& options);
+std::string encode_expiry(TimePoint at);
+std::string encode_metadata_patch(
+    const std::map<std::string, std::optional<std::string>>& changes);
+/// The `metadata` query value: itself a query string, "k=v&k2=v2".
+std::string encode_metadata_filter(const std::map<std::string, std::string>& metadata);
+Result<std::string> decode_created_id(std::string_view body);
+Result<SandboxInfo> decode_sandbox(std::string_view body);
+Result<SandboxPage> decode_sandbox_page(std::string_view body);
+Result<TimePoint> decode_expiry(std::string_view body);
+Result<Endpoint> decode_endpoint(std::string_view body);
+Result<std::string> decode_version(std::string_view body);
+Result<ImageInfo> decode_image(std::string_view body);
+Result<std::vector<ImageInfo>> decode_images(std::string_view body);
+
+// Agent, execd contract sections 2, 3, 6, 7.
+std::string encode_command(const CommandRequest& request, bool background);
+Result<Event> decode_event(std::string_view frame);
+Result<CommandStatus> decode_command_status(std::string_view body);
+Result<Metrics> decode_metrics(std::string_view body);
+
+/// 0644 becomes 644: the wire's integer shows octal digits in decimal.
+std::int64_t mode_to_wire(std::uint32_t mode);
+/// 644 becomes 0644; empty when a digit is 8 or 9 or there are more than four.
+std::optional<std::uint32_t> mode_from_wire(std::int64_t digits);
+/// {"/path":{"owner":…,"group":…,"mode":…}}
+std::string encode_permissions(const std::vector<std::string>& paths, const Permissions& wanted);
+/// The `metadata` part of an upload.
+std::string encode_upload_metadata(std::string_view path, const Permissions& wanted);
+std::string encode_move(std::string_view from, std::string_view to);
+std::string encode_replace(std::string_view path, std::string_view old_text,
+                           std::string_view new_text);
+Result<std::vector<FileInfo>> decode_file_list(std::string_view body);
+/// An object keyed by the paths asked for, brought into their order.
+Result<std::vector<FileInfo>> decode_file_map(std::string_view body,
+                                              const std::vector<std::string>& paths);
+Result<std::uint64_t> decode_replaced_count(std::string_view body, const std::string& path);
+
+}  // namespace opensandbox::sdk::wire

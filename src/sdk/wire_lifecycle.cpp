@@ -1,0 +1,251 @@
+#include "http/message.hpp"
+#include "sdk/wire.hpp"
+#include "sdk/wire_reader.hpp"
+
+namespace opensandbox::sdk::wire {
+
+namespace {
+
+template <class Pairs>
+json::object string_object(const Pairs& pairs) {
+    json::object object;
+    for (const auto& [name, value] : pairs) object[name] = value;
+    return object;
+}
+
+json::array string_array(const std::vector<std::string>& items) {
+    json::array array;
+    for (const auto& item : items) array.emplace_back(item);
+    return array;
+}
+
+/// Text that a caller handed in as JSON of the given kind.
+Result<json::value> embedded(std::string_view what, std::string_view text, bool object) {
+    auto document = json::parse(text);
+    if (!document) {
+        return Error(ErrorCode::invalid_argument,
+                     std::string(what) + ": " + document.error().message());
+    }
+    if (object ? !document->is_object() : !document->is_array()) {
+        return Error(ErrorCode::invalid_argument,
+                     std::string(what) + ": must be a JSON " + (object ? "object" : "array"));
+    }
+    return std::move(*document);
+}
+
+Result<SandboxInfo> sandbox_of(const json::object& from) {
+    ObjectReader in(from);
+    SandboxInfo info;
+    info.id = in.string("id");
+    info.created_at = in.time("createdAt");
+    info.expires_at = in.optional_time("expiresAt");
+    info.entrypoint = in.strings("entrypoint");
+    info.snapshot_id = in.optional_string("snapshotId");
+    info.metadata = in.string_map("metadata");
+    info.extensions = in.string_map("extensions");
+    const json::object& status_object = in.object("status");
+    if (in.failed()) return in.error();
+
+    ObjectReader status(status_object);
+    info.state = status.string("state");
+    info.reason = status.optional_string("reason");
+    info.message = status.optional_string("message");
+    info.last_transition_at = status.optional_time("lastTransitionAt");
+    if (status.failed()) return status.error().within("status");
+    if (const json::object* image = in.optional_object("image")) {
+        ObjectReader reader(*image);
+        info.image = reader.string("uri");
+        if (reader.failed()) return reader.error().within("image");
+    }
+    if (const json::object* platform = in.optional_object("platform")) {
+        ObjectReader reader(*platform);
+        info.platform.emplace();
+        info.platform->os = reader.string("os");
+        info.platform->arch = reader.string("arch");
+        if (reader.failed()) return reader.error().within("platform");
+    }
+    if (in.failed()) return in.error();
+    return info;
+}
+
+Result<ImageInfo> image_of(const json::object& from) {
+    ObjectReader in(from);
+    ImageInfo info;
+    info.reference = in.string("reference");
+    info.digest = in.optional_string("digest").value_or("");
+    info.size = static_cast<std::uint64_t>(in.optional_integer("size").value_or(0));
+    info.created_at = in.optional_time("createdAt").value_or(Timestamp());
+    info.built_in = in.optional_boolean("builtIn").value_or(false);
+    if (in.failed()) return in.error();
+    return info;
+}
+
+}  // namespace
+
+Result<std::string> encode_create(const CreateOptions& options) {
+    if (!options.request_body.empty()) {
+        auto body = embedded("request body", options.request_body, true);
+        if (!body) return body.error();
+        return json::serialize(*body);
+    }
+    json::object body;
+    if (!options.image.empty()) {
+        json::object image{{"uri", options.image}};
+        if (options.image_auth) {
+            image["auth"] = json::object{{"username", options.image_auth->username},
+                                         {"password", options.image_auth->password}};
+        }
+        body["image"] = std::move(image);
+    }
+    if (!options.snapshot_id.empty()) body["snapshotId"] = options.snapshot_id;
+    const bool from_template = !options.template_id.empty();
+    if (from_template) body["templateId"] = options.template_id;
+    if (options.timeout) {
+        body["timeout"] = options.timeout->count();
+    } else {
+        body["timeout"] = nullptr;
+    }
+    if (!from_template) {
+        // A template brings all of these with it and the contract forbids sending them.
+        body["resourceLimits"] = string_object(options.resource_limits);
+        body["entrypoint"] = string_array(options.entrypoint);
+        if (!options.environment.empty()) body["env"] = string_object(options.environment);
+    }
+    if (!options.metadata.empty()) body["metadata"] = string_object(options.metadata);
+    if (!options.extensions.empty()) body["extensions"] = string_object(options.extensions);
+    if (!options.network_policy.empty()) {
+        auto policy = embedded("network policy", options.network_policy, true);
+        if (!policy) return policy.error();
+        body["networkPolicy"] = std::move(*policy);
+    }
+    if (!options.volumes.empty()) {
+        auto volumes = embedded("volumes", options.volumes, false);
+        if (!volumes) return volumes.error();
+        body["volumes"] = std::move(*volumes);
+    }
+    if (options.credential_proxy) body["credentialProxy"] = json::object{{"enabled", true}};
+    return json::serialize(body);
+}
+
+std::string encode_expiry(TimePoint at) {
+    return json::serialize(json::object{{"expiresAt", to_rfc3339(at)}});
+}
+
+std::string encode_metadata_patch(
+    const std::map<std::string, std::optional<std::string>>& changes) {
+    json::object body;
+    for (const auto& [key, value] : changes) {
+        if (value) {
+            body[key] = *value;
+        } else {
+            body[key] = nullptr;
+        }
+    }
+    return json::serialize(body);
+}
+
+std::string encode_metadata_filter(const std::map<std::string, std::string>& metadata) {
+    std::string filter;
+    for (const auto& [key, value] : metadata) {
+        if (!filter.empty()) filter += '&';
+        filter += http::percent_encode(key) + "=" + http::percent_encode(value);
+    }
+    return filter;
+}
+
+Result<std::string> decode_created_id(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    ObjectReader in(*document);
+    std::string id = in.string("id");
+    if (id.empty()) in.fail("id", "is empty");
+    if (in.failed()) return in.error();
+    return id;
+}
+
+Result<SandboxInfo> decode_sandbox(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    return sandbox_of(*document);
+}
+
+Result<SandboxPage> decode_sandbox_page(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    ObjectReader in(*document);
+    SandboxPage page;
+    const json::array& items = in.array("items");
+    const json::object& pagination = in.object("pagination");
+    if (in.failed()) return in.error();
+    for (const json::value& item : items) {
+        if (!item.is_object()) {
+            return Error(ErrorCode::protocol, "the answer breaks its format: items: not objects");
+        }
+        auto info = sandbox_of(item.get_object());
+        if (!info) return info.error();
+        page.items.push_back(std::move(*info));
+    }
+    ObjectReader reader(pagination);
+    page.pagination.page = reader.integer("page");
+    page.pagination.page_size = reader.integer("pageSize");
+    page.pagination.total_items = reader.integer("totalItems");
+    page.pagination.total_pages = reader.integer("totalPages");
+    page.pagination.has_next_page = reader.boolean("hasNextPage");
+    if (reader.failed()) return reader.error().within("pagination");
+    return page;
+}
+
+Result<TimePoint> decode_expiry(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    ObjectReader in(*document);
+    TimePoint at = in.time("expiresAt");
+    if (in.failed()) return in.error();
+    return at;
+}
+
+Result<Endpoint> decode_endpoint(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    ObjectReader in(*document);
+    Endpoint endpoint;
+    endpoint.endpoint = in.string("endpoint");
+    endpoint.headers = in.string_map("headers");
+    if (in.failed()) return in.error();
+    return endpoint;
+}
+
+Result<std::string> decode_version(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    ObjectReader in(*document);
+    std::string version = in.string("version");
+    if (in.failed()) return in.error();
+    return version;
+}
+
+Result<ImageInfo> decode_image(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    return image_of(*document);
+}
+
+Result<std::vector<ImageInfo>> decode_images(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    ObjectReader in(*document);
+    std::vector<ImageInfo> images;
+    for (const json::value& item : in.array("items")) {
+        if (!item.is_object()) {
+            in.fail("items", "not objects");
+            break;
+        }
+        auto info = image_of(item.get_object());
+        if (!info) return info.error();
+        images.push_back(std::move(*info));
+    }
+    if (in.failed()) return in.error();
+    return images;
+}
+
+}  // namespace opensandbox::sdk::wire
