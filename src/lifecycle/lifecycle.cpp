@@ -1,0 +1,111 @@
+#include "lifecycle/lifecycle.hpp"
+
+#include "base/log.hpp"
+
+namespace opensandbox::lifecycle {
+
+Lifecycle::Lifecycle(asio::any_io_executor executor, asio::thread_pool& blocking,
+                     store::SandboxStore& store, runtime::Runtime& runtime, AdmissionRules rules)
+    : executor_(executor),
+      blocking_(blocking),
+      store_(store),
+      runtime_(runtime),
+      rules_(std::move(rules)),
+      keys_(executor),
+      turns_(executor),
+      wake_(executor) {}
+
+std::string Lifecycle::error_code(std::string_view suffix) const {
+    return std::string(runtime_.error_prefix()) + "::" + std::string(suffix);
+}
+
+Error Lifecycle::not_found(std::string_view id) const {
+    return {ErrorCode::not_found, error_code("SANDBOX_NOT_FOUND"),
+            "Sandbox " + std::string(id) + " not found."};
+}
+
+Awaitable<Status> Lifecycle::commit(Change change) {
+    store::SandboxStore& store = store_;
+    std::function<Status()> work = [change = std::move(change), &store] { return change(store); };
+    co_return co_await net::run_blocking<Status>(blocking_, std::move(work));
+}
+
+/// The task keeps this object alive until it ends.
+void Lifecycle::spawn(Awaitable<void> task, std::string_view name) {
+    auto hold = [](std::shared_ptr<Lifecycle> self, Awaitable<void> inner) -> Awaitable<void> {
+        co_await std::move(inner);
+        (void)self;
+    };
+    net::spawn(executor_, hold(shared_from_this(), std::move(task)), name);
+}
+
+Result<std::string_view> Lifecycle::get(std::string_view id) const {
+    const auto* entry = index_.find(id);
+    if (!entry) return not_found(id);
+    return std::string_view(entry->json);
+}
+
+Result<AgentAccess> Lifecycle::agent(std::string_view id) const {
+    const auto* entry = index_.find(id);
+    if (!entry) return not_found(id);
+    AgentAccess access;
+    access.host = entry->record.agent_host;
+    access.port = entry->record.agent_port;
+    access.token = entry->record.agent_token;
+    access.status = entry->record.sandbox.status;
+    return access;
+}
+
+Awaitable<Result<Timestamp>> Lifecycle::renew(std::string id, Timestamp expires_at) {
+    auto turn = co_await turns_.lock(id);
+    const auto* entry = index_.find(id);
+    if (!entry) co_return not_found(id);
+    if (!entry->record.sandbox.expires_at) {
+        co_return Error(ErrorCode::conflict, error_code("INVALID_EXPIRATION"),
+                        "Sandbox " + id + " has no expiration: it lives until it is deleted.");
+    }
+    if (expires_at <= now()) {
+        co_return Error(ErrorCode::invalid_argument, error_code("INVALID_EXPIRATION"),
+                        "expiresAt: " + to_rfc3339(expires_at) + " must be in the future.");
+    }
+    Change change = [id, expires_at](store::SandboxStore& store) {
+        return store.set_expiry(id, expires_at);
+    };
+    auto committed = co_await commit(std::move(change));
+    if (!committed) co_return committed.error();
+    index_.update(id, [&](store::SandboxRecord& record) { record.sandbox.expires_at = expires_at; });
+    expiry_.set(id, expires_at);
+    wake_.notify();
+    co_return expires_at;
+}
+
+Awaitable<Result<std::string>> Lifecycle::patch_metadata(std::string id,
+                                                         model::MetadataPatch patch) {
+    auto turn = co_await turns_.lock(id);
+    const auto* entry = index_.find(id);
+    if (!entry) co_return not_found(id);
+    auto merged = model::apply(patch, entry->record.sandbox.metadata.value_or(model::StringMap()));
+    if (!merged) co_return merged.error();
+    Change change = [id, metadata = merged.value()](store::SandboxStore& store) {
+        return store.set_metadata(id, metadata);
+    };
+    auto committed = co_await commit(std::move(change));
+    if (!committed) co_return committed.error();
+    index_.update(id, [&](store::SandboxRecord& record) {
+        record.sandbox.metadata = std::move(merged.value());
+    });
+    const auto* patched = index_.find(id);
+    if (!patched) co_return not_found(id);
+    co_return patched->json;
+}
+
+Awaitable<void> Lifecycle::stop(std::chrono::milliseconds grace) {
+    stopping_ = true;
+    wake_.notify();
+    constexpr std::chrono::milliseconds kStep(5);
+    auto deadline = std::chrono::steady_clock::now() + grace;
+    while (busy_ > 0 && std::chrono::steady_clock::now() < deadline) co_await net::sleep_for(kStep);
+    if (busy_ > 0) log::warn("stopped with changes in flight; they are settled at the next start");
+}
+
+}  // namespace opensandbox::lifecycle

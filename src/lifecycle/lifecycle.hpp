@@ -1,0 +1,110 @@
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "lifecycle/admission.hpp"
+#include "lifecycle/expiry_queue.hpp"
+#include "lifecycle/idempotency.hpp"
+#include "lifecycle/keyed_mutex.hpp"
+#include "lifecycle/recovery_plan.hpp"
+#include "lifecycle/sandbox_index.hpp"
+#include "model/metadata.hpp"
+#include "net/task.hpp"
+
+namespace opensandbox::lifecycle {
+
+/// How the agent of a sandbox is reached.
+struct AgentAccess {
+    AgentAccess() = default;
+    std::string host;
+    std::uint16_t port = 0;  ///< 0 until the runtime has made it
+    std::string token;
+    model::SandboxStatus status;
+};
+
+/// The life of sandboxes: create, read, renew, patch, remove, expire, recover. The store is the
+/// truth for what should exist, the runtime for what does; reads come from memory. Runs on one
+/// event loop. Store, runtime and pool are borrowed; make it with std::make_shared.
+class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
+  public:
+    Lifecycle(asio::any_io_executor executor, asio::thread_pool& blocking,
+              store::SandboxStore& store, runtime::Runtime& runtime, AdmissionRules rules);
+
+    /// Loads the rows, starts the runtime, reconciles the two and begins to expire. Once.
+    Awaitable<Status> start();
+    /// Waits for changes in flight, at most `grace`. Sandboxes live on.
+    Awaitable<void> stop(std::chrono::milliseconds grace);
+
+    /// What create answers.
+    struct Created {
+        std::string id;
+        std::string json;
+        bool replayed = false;  ///< by its Idempotency-Key
+    };
+    /// Returns when a command works in the sandbox; on failure nothing is left of it. Runs to its
+    /// end whether or not anybody still waits.
+    Awaitable<Result<Created>> create(model::CreateRequest request,
+                                      std::optional<IdempotencyKey> key);
+    /// `<P>::SANDBOX_NOT_FOUND`. The JSON is valid until the next suspension.
+    [[nodiscard]] Result<std::string_view> get(std::string_view id) const;
+    [[nodiscard]] std::string list(const ListQuery& query) const { return index_.list(query); }
+    /// Concurrent removals of one sandbox are one.
+    Awaitable<Status> remove(std::string id);
+    /// The new expiry. Past times 400, sandboxes without expiry 409 (lifecycle 2.4).
+    Awaitable<Result<Timestamp>> renew(std::string id, Timestamp expires_at);
+    /// The sandbox's JSON after the patch.
+    Awaitable<Result<std::string>> patch_metadata(std::string id, model::MetadataPatch patch);
+    [[nodiscard]] Result<AgentAccess> agent(std::string_view id) const;
+
+    [[nodiscard]] const SandboxIndex& index() const { return index_; }
+    [[nodiscard]] const runtime::Runtime& runtime() const { return runtime_; }
+    [[nodiscard]] std::string error_code(std::string_view suffix) const;
+
+  private:
+    struct Removal;
+    using Change = std::function<Status(store::SandboxStore&)>;
+
+    [[nodiscard]] Error not_found(std::string_view id) const;
+    /// Runs a write on the blocking pool.
+    Awaitable<Status> commit(Change change);
+
+    Awaitable<Result<Created>> make(model::CreateRequest request, std::optional<IdempotencyKey> key);
+    Awaitable<Status> bring_up(Admitted& admitted);
+    Awaitable<void> undo(std::string id);
+    Result<Created> replay(const std::string& id, const IdempotencyKey& key) const;
+
+    Awaitable<Status> remove_once(std::string id, bool only_if_due, bool& skipped);
+    Awaitable<Status> remove_locked(std::string id, bool only_if_due, bool& skipped);
+    Awaitable<void> expire(std::string id);
+    Awaitable<void> run_expiry();
+    Awaitable<void> forget_old_keys();
+
+    Awaitable<Status> recover();
+    Awaitable<void> remove_remains(std::string id);
+    Awaitable<void> destroy_orphan(std::string id);
+    Awaitable<void> handle_exit(std::string id, runtime::Exit exit);
+    void spawn(Awaitable<void> task, std::string_view name);
+
+    asio::any_io_executor executor_;
+    asio::thread_pool& blocking_;
+    store::SandboxStore& store_;
+    runtime::Runtime& runtime_;
+    AdmissionRules rules_;
+    SandboxIndex index_;
+    ExpiryQueue expiry_;
+    KeyTable keys_;
+    KeyedMutex turns_;
+    net::Event wake_;
+    std::map<std::string, std::shared_ptr<Removal>, std::less<>> removals_;
+    std::size_t busy_ = 0;  ///< creates and removals in flight
+    bool stopping_ = false;
+};
+
+}  // namespace opensandbox::lifecycle

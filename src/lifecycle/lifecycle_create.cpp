@@ -1,0 +1,129 @@
+#include "base/log.hpp"
+#include "base/scope_exit.hpp"
+#include "lifecycle/lifecycle.hpp"
+#include "lifecycle/transition.hpp"
+
+namespace opensandbox::lifecycle {
+namespace {
+
+/// A failure of the runtime under the contract's code: an image that is not there is a failed pull
+/// (500), what the runtime did not name is a failed start.
+Error contract_error(const Error& error, const std::string& start_failed) {
+    if (error.wire().ends_with("::SANDBOX_IMAGE_PULL_FAILED")) {
+        return Error(ErrorCode::internal, error.wire(), "image.uri: " + error.message());
+    }
+    if (!error.wire().empty()) return error;
+    if (error.code() == ErrorCode::invalid_argument) return error.as("SANDBOX::INVALID_PARAMETER");
+    ErrorCode code = error.code() == ErrorCode::resource_exhausted ? error.code() : ErrorCode::internal;
+    return {code, start_failed, "start of the sandbox: " + error.message()};
+}
+
+}  // namespace
+
+Awaitable<Result<Lifecycle::Created>> Lifecycle::create(model::CreateRequest request,
+                                                        std::optional<IdempotencyKey> key) {
+    while (key) {
+        auto verdict = keys_.decide(*key, now());
+        if (verdict.error) co_return *verdict.error;
+        if (!verdict.sandbox_id.empty()) co_return replay(verdict.sandbox_id, *key);
+        if (!verdict.wait) break;
+        auto flight = verdict.wait;
+        co_await flight->wait();
+    }
+    if (key) keys_.begin(*key);
+    std::optional<store::KeyRecord> record;
+    ScopeExit finish([&] {
+        if (key) keys_.finish(*key, record);
+    });
+    auto made = co_await make(std::move(request), key);
+    if (made && key) {
+        const auto* entry = index_.find(made->id);
+        Timestamp at = entry ? entry->record.sandbox.created_at : now();
+        record.emplace(key->key, key->body_digest, made->id, at);
+    }
+    co_return made;
+}
+
+Result<Lifecycle::Created> Lifecycle::replay(const std::string& id, const IdempotencyKey& key) const {
+    const auto* entry = index_.find(id);
+    if (!entry) {
+        return Error(ErrorCode::conflict, "IDEMPOTENCY_KEY_SPENT",
+                     "Idempotency-Key '" + key.key + "' made sandbox " + id +
+                         ", which was removed since; use a new key.");
+    }
+    Created created;
+    created.id = id;
+    created.json = model::to_create_json(entry->record.sandbox);
+    created.replayed = true;
+    return created;
+}
+
+Awaitable<Result<Lifecycle::Created>> Lifecycle::make(model::CreateRequest request,
+                                                      std::optional<IdempotencyKey> key) {
+    auto admitted = admit(request, rules_, now());
+    if (!admitted) co_return admitted.error();
+    ++busy_;
+    ScopeExit idle([this] { --busy_; });
+
+    std::string id = admitted->record.sandbox.id;
+    auto turn = co_await turns_.lock(id);
+    std::optional<store::KeyRecord> key_record;
+    if (key) {
+        key_record.emplace(key->key, key->body_digest, id, admitted->record.sandbox.created_at);
+    }
+    Change insert = [row = admitted->record, key_record](store::SandboxStore& store) {
+        return store.insert(row, key_record);
+    };
+    auto inserted = co_await commit(std::move(insert));
+    if (!inserted) {
+        co_return inserted.error().within("row of the sandbox").as(error_code("SANDBOX_START_FAILED"));
+    }
+    index_.put(admitted->record);
+
+    auto up = co_await bring_up(*admitted);
+    if (!up) {
+        co_await undo(id);
+        log::warn("create failed", {{"sandbox", id}, {"error", up.error().message()}});
+        co_return up.error();
+    }
+    Created created;
+    created.id = id;
+    created.json = model::to_create_json(admitted->record.sandbox);
+    co_return created;
+}
+
+/// From the row to a running sandbox.
+Awaitable<Status> Lifecycle::bring_up(Admitted& admitted) {
+    auto agent = co_await runtime_.create(admitted.spec);
+    if (!agent) co_return contract_error(agent.error(), error_code("SANDBOX_START_FAILED"));
+    store::SandboxRecord& record = admitted.record;
+    record.agent_host = agent->host;
+    record.agent_port = agent->port;
+    record.sandbox.status = running(now());
+    Change change = [record](store::SandboxStore& store) { return store.set_running(record); };
+    auto committed = co_await commit(std::move(change));
+    if (!committed) {
+        auto destroyed = co_await runtime_.destroy(record.sandbox.id);
+        if (!destroyed) {
+            log::error("cannot undo a create",
+                       {{"sandbox", record.sandbox.id}, {"error", destroyed.error().message()}});
+        }
+        co_return committed.error().within("row of the sandbox").as(error_code("SANDBOX_START_FAILED"));
+    }
+    index_.put(record);
+    if (record.sandbox.expires_at) {
+        expiry_.set(record.sandbox.id, *record.sandbox.expires_at);
+        wake_.notify();
+    }
+    co_return Status();
+}
+
+/// Forgets a sandbox that never came to be. When the store fails, too, the next start does it.
+Awaitable<void> Lifecycle::undo(std::string id) {
+    index_.erase(id);
+    Change change = [id](store::SandboxStore& store) { return store.undo_insert(id); };
+    auto undone = co_await commit(std::move(change));
+    if (!undone) log::error("cannot undo a row", {{"sandbox", id}, {"error", undone.error().message()}});
+}
+
+}  // namespace opensandbox::lifecycle

@@ -1,0 +1,107 @@
+#include "base/log.hpp"
+#include "lifecycle/lifecycle.hpp"
+#include "lifecycle/transition.hpp"
+
+namespace opensandbox::lifecycle {
+
+Awaitable<Status> Lifecycle::start() {
+    // Before the runtime speaks, so that no exit goes unheard.
+    std::weak_ptr<Lifecycle> weak = weak_from_this();
+    runtime_.on_exit([weak](const std::string& id, const runtime::Exit& exit) {
+        if (auto self = weak.lock()) self->spawn(self->handle_exit(id, exit), "record an exit");
+    });
+    auto recovered = co_await recover();
+    if (!recovered) co_return recovered;
+    spawn(run_expiry(), "expiry");
+    co_return Status();
+}
+
+Awaitable<Status> Lifecycle::recover() {
+    store::SandboxStore& store = store_;
+    using Rows = Result<std::vector<store::SandboxRecord>>;
+    std::function<Rows()> load = [&store] { return store.load_sandboxes(); };
+    auto rows = co_await net::run_blocking<Rows>(blocking_, std::move(load));
+    if (!rows) co_return rows.error();
+    using Keys = Result<std::vector<store::KeyRecord>>;
+    std::function<Keys()> load_keys = [&store] { return store.load_keys(); };
+    auto keys = co_await net::run_blocking<Keys>(blocking_, std::move(load_keys));
+    if (!keys) co_return keys.error();
+    keys_.load(std::move(keys.value()));
+    co_await forget_old_keys();
+    for (const auto& row : rows.value()) index_.put(row);
+
+    auto started = co_await runtime_.start();
+    if (!started) co_return started.error().within("runtime");
+    auto observed = co_await runtime_.list();
+    if (!observed) co_return observed.error().within("runtime");
+
+    RecoveryPlan plan = plan_recovery(rows.value(), observed.value(), now());
+    for (const auto& [id, status] : plan.ended) {
+        Change change = [id = id, status = status](store::SandboxStore& s) {
+            return s.set_status(id, status);
+        };
+        auto committed = co_await commit(std::move(change));
+        if (!committed) co_return committed;
+        index_.update(id, [&](store::SandboxRecord& record) { record.sandbox.status = status; });
+        log::warn("sandbox ended while no server ran", {{"sandbox", id}, {"reason", status.reason}});
+    }
+    for (const auto& object : plan.adopt) {
+        const auto* entry = index_.find(object.id);
+        store::SandboxRecord record = entry->record;
+        bool known = record.sandbox.status.state == model::SandboxState::running;
+        if (known && record.agent_host == object.agent.host &&
+            record.agent_port == object.agent.port) {
+            continue;
+        }
+        record.agent_host = object.agent.host;
+        record.agent_port = object.agent.port;
+        if (!known) record.sandbox.status = running(now());
+        Change change = [record](store::SandboxStore& s) { return s.set_running(record); };
+        auto committed = co_await commit(std::move(change));
+        if (!committed) co_return committed;
+        index_.put(record);
+    }
+    index_.for_each([&](const store::SandboxRecord& record) {
+        if (record.sandbox.expires_at) expiry_.set(record.sandbox.id, *record.sandbox.expires_at);
+    });
+    for (const std::string& id : plan.remove) spawn(remove_remains(id), "finish a removal");
+    for (const std::string& id : plan.orphans) spawn(destroy_orphan(id), "destroy an orphan");
+    if (!rows->empty() || !plan.orphans.empty()) {
+        log::info("recovered", {{"adopted", plan.adopt.size()},
+                                {"ended", plan.ended.size()},
+                                {"removed", plan.remove.size()},
+                                {"orphans", plan.orphans.size()}});
+    }
+    co_return Status();
+}
+
+/// A row whose creation or removal was cut short.
+Awaitable<void> Lifecycle::remove_remains(std::string id) {
+    auto removed = co_await remove(id);
+    if (!removed) log::error("cannot remove remains", {{"sandbox", id}, {"error", removed.error().message()}});
+}
+
+Awaitable<void> Lifecycle::destroy_orphan(std::string id) {
+    auto turn = co_await turns_.lock(id);
+    auto destroyed = co_await runtime_.destroy(id);
+    if (!destroyed) {
+        log::error("cannot destroy an orphan", {{"sandbox", id}, {"error", destroyed.error().message()}});
+    }
+}
+
+Awaitable<void> Lifecycle::handle_exit(std::string id, runtime::Exit exit) {
+    auto turn = co_await turns_.lock(id);
+    const auto* entry = index_.find(id);
+    if (!entry || !model::is_alive(entry->record.sandbox.status.state)) co_return;
+    model::SandboxStatus status = exited(exit, now());
+    Change change = [id, status](store::SandboxStore& store) { return store.set_status(id, status); };
+    auto committed = co_await commit(std::move(change));
+    if (!committed) {
+        log::error("cannot record an exit", {{"sandbox", id}, {"error", committed.error().message()}});
+    }
+    index_.update(id, [&](store::SandboxRecord& record) { record.sandbox.status = status; });
+    log::info("sandbox ended",
+              {{"sandbox", id}, {"reason", status.reason}, {"message", status.message}});
+}
+
+}  // namespace opensandbox::lifecycle

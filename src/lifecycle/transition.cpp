@@ -1,0 +1,40 @@
+#include "lifecycle/transition.hpp"
+
+namespace opensandbox::lifecycle {
+
+using model::SandboxState;
+using model::SandboxStatus;
+
+SandboxStatus starting(Timestamp at) {
+    return {SandboxState::pending, "CONTAINER_STARTING", "Sandbox is starting.", at};
+}
+
+SandboxStatus running(Timestamp at) {
+    return {SandboxState::running, "CONTAINER_RUNNING", "Sandbox is running.", at};
+}
+
+SandboxStatus deleting(Timestamp at) {
+    return {SandboxState::stopping, "DELETING", "Sandbox is being removed.", at};
+}
+
+SandboxStatus exited(const runtime::Exit& exit, Timestamp now) {
+    Timestamp at = exit.at == Timestamp() ? now : exit.at;
+    if (exit.code == 0 && exit.signal == 0 && exit.reason.empty()) {
+        return {SandboxState::terminated, "CONTAINER_EXITED", "Sandbox exited successfully.", at};
+    }
+    std::string reason = exit.reason.empty() ? "CONTAINER_EXITED_ERROR" : exit.reason;
+    std::string message = exit.message;
+    if (message.empty()) {
+        message = exit.signal != 0
+                      ? "Sandbox was killed by signal " + std::to_string(exit.signal) + "."
+                      : "Sandbox exited with code " + std::to_string(exit.code) + ".";
+    }
+    return {SandboxState::failed, std::move(reason), std::move(message), at};
+}
+
+SandboxStatus lost(Timestamp at) {
+    return {SandboxState::failed, "SANDBOX_LOST",
+            "Sandbox was gone when the server started; the host may have been restarted.", at};
+}
+
+}  // namespace opensandbox::lifecycle

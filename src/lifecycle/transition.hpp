@@ -1,0 +1,17 @@
+#pragma once
+
+#include "model/sandbox.hpp"
+#include "runtime/runtime.hpp"
+
+/// The statuses that sandboxes pass through (lifecycle 2.3). Pure.
+namespace opensandbox::lifecycle {
+
+model::SandboxStatus starting(Timestamp at);
+model::SandboxStatus running(Timestamp at);
+model::SandboxStatus deleting(Timestamp at);
+/// Code 0 without a reason of the backend's: Terminated; anything else: Failed.
+model::SandboxStatus exited(const runtime::Exit& exit, Timestamp now);
+/// The row says it lives, the backend knows nothing of it.
+model::SandboxStatus lost(Timestamp at);
+
+}  // namespace opensandbox::lifecycle

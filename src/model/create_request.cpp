@@ -1,0 +1,219 @@
+#include "model/create_request.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
+
+#include "json/document.hpp"
+#include "model/create_rules.hpp"
+#include "model/field_rule.hpp"
+#include "model/json_body.hpp"
+#include "model/timestamp.hpp"
+
+namespace opensandbox::model {
+namespace {
+
+using json::object;
+using json::value;
+
+constexpr std::array kRenewRules{
+    FieldRule{.name = "expiresAt", .kind = FieldKind::timestamp, .required = true},
+};
+
+bool is_blank(std::string_view text) {
+    return std::ranges::all_of(text, [](unsigned char c) { return std::isspace(c) != 0; });
+}
+
+std::string lowered(std::string_view text) {
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+    std::string lower;
+    for (char c : text) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return lower;
+}
+
+std::optional<std::string> filled(std::optional<std::string> text) {
+    if (text && is_blank(*text)) return std::nullopt;
+    return text;
+}
+
+const object* object_field(const object& body, std::string_view name) {
+    const value* given = find_field(body, name);
+    return given && given->is_object() ? &given->get_object() : nullptr;
+}
+
+/// Fields that a template replaces; giving them beside `templateId` is an error.
+constexpr std::array<std::string_view, 11> kReplacedByTemplate{
+    "credentialProxy", "entrypoint", "env",          "image",      "lifecycle", "platform",
+    "resourceLimits",  "resourceRequests", "secureAccess", "snapshotId", "volumes"};
+
+void check_template(const object& body, const Location& at, FieldErrors& errors) {
+    std::string conflicts;
+    for (std::string_view name : kReplacedByTemplate) {
+        const value* given = find_field(body, name);
+        if (!given || (name == "secureAccess" && !read_boolean(body, name, false))) continue;
+        conflicts += (conflicts.empty() ? "" : ", ") + std::string(name);
+    }
+    std::string input = json::serialize(value(body));
+    if (!conflicts.empty()) {
+        errors.push_back(value_error(at, "templateId cannot be combined with: " + conflicts + ".", input));
+    }
+    if (!find_field(body, "timeout")) {
+        errors.push_back(value_error(at, "timeout is required with templateId.", input));
+    }
+}
+
+void check_source(const object& body, const CreateRequest& request, const Location& at,
+                  FieldErrors& errors) {
+    auto pool = std::ranges::find(request.extensions, "poolRef", &StringMap::value_type::first);
+    bool pooled = pool != request.extensions.end() && !is_blank(pool->second);
+    std::string input = json::serialize(value(body));
+    auto refuse = [&](std::string_view message) { errors.push_back(value_error(at, message, input)); };
+    if (pooled) {
+        if (request.snapshot_id) refuse("snapshotId cannot be combined with extensions.poolRef.");
+        if (request.has_lifecycle_hooks) refuse("lifecycle cannot be combined with extensions.poolRef.");
+        return;
+    }
+    if (request.image.has_value() == request.snapshot_id.has_value()) {
+        refuse("Exactly one of image or snapshotId must be provided.");
+    } else if (request.image && request.entrypoint.empty()) {
+        refuse("Entrypoint is required when image is provided.");
+    }
+    // Told together with the other rules unless nothing at all was given.
+    if (!find_field(body, "resourceLimits") && (request.image || request.snapshot_id) &&
+        errors.empty()) {
+        refuse("resourceLimits is required; it may be empty.");
+    }
+}
+
+void check_volumes(const object& body, FieldErrors& errors, CreateRequest& request) {
+    const value* list = find_field(body, "volumes");
+    if (!list || !list->is_array()) return;
+    std::int64_t index = 0;
+    for (const value& item : list->get_array()) {
+        const object& volume = item.get_object();
+        VolumeRequest wanted;
+        wanted.name = read_text(volume, "name").value_or("");
+        wanted.sub_path = read_text(volume, "subPath").value_or("");
+        int backends = 0;
+        for (std::string_view backend : {"host", "pvc", "ossfs"}) {
+            if (!find_field(volume, backend)) continue;
+            ++backends;
+            wanted.backend = backend;
+        }
+        if (backends != 1) {
+            Location at{std::string("body"), std::string("volumes"), index};
+            errors.push_back(value_error(at, "Exactly one of host, pvc or ossfs must be provided.",
+                                         json::serialize(item)));
+        }
+        request.volumes.push_back(std::move(wanted));
+        ++index;
+    }
+}
+
+void check_hooks(const object& body, FieldErrors& errors) {
+    const object* hooks = object_field(body, "lifecycle");
+    const value* periodic = hooks ? find_field(*hooks, "periodic") : nullptr;
+    if (!periodic || !periodic->is_array()) return;
+    std::set<std::string> seen;
+    for (const value& item : periodic->get_array()) {
+        std::string name = read_text(item.get_object(), "name").value_or("");
+        Location at{std::string("body"), std::string("lifecycle"), std::string("periodic")};
+        if (is_blank(name)) {
+            errors.push_back(value_error(at, "name must not be blank.", json::serialize(item)));
+        } else if (!seen.insert(name).second) {
+            errors.push_back(value_error(at, "name '" + name + "' is used twice.", json::serialize(item)));
+        }
+    }
+}
+
+CreateRequest read_fields(const object& body) {
+    CreateRequest request;
+    if (const object* image = object_field(body, "image")) {
+        request.image = filled(read_text(*image, "uri"));
+        request.has_image_auth = find_field(*image, "auth") != nullptr;
+    }
+    request.snapshot_id = filled(read_text(body, "snapshotId"));
+    request.template_id = filled(read_text(body, "templateId"));
+    request.timeout_seconds = read_integer(body, "timeout");
+    request.resource_limits = read_map(body, "resourceLimits").value_or(StringMap());
+    request.env = read_map(body, "env").value_or(StringMap());
+    request.metadata = read_map(body, "metadata");
+    request.entrypoint = read_list(body, "entrypoint").value_or(std::vector<std::string>());
+    request.has_network_policy = find_field(body, "networkPolicy") != nullptr;
+    if (const object* proxy = object_field(body, "credentialProxy")) {
+        request.credential_proxy = read_boolean(*proxy, "enabled", false);
+    }
+    request.secure_access = read_boolean(body, "secureAccess", false);
+    request.has_lifecycle_hooks = find_field(body, "lifecycle") != nullptr;
+    if (const object* platform = object_field(body, "platform")) {
+        request.platform = Platform(lowered(read_text(*platform, "os").value_or("")),
+                                    lowered(read_text(*platform, "arch").value_or("")));
+    }
+    if (const object* extensions = object_field(body, "extensions")) {
+        for (const auto& [key, item] : *extensions) {
+            std::string text = item.is_string() ? std::string(item.get_string()) : std::string();
+            request.extensions.emplace_back(std::string(key), std::move(text));
+        }
+    }
+    return request;
+}
+
+void split_entrypoint(CreateRequest& request) {
+    if (request.entrypoint.size() != 1) return;
+    if (request.entrypoint[0].find(' ') == std::string::npos) return;
+    if (auto words = shell_split(request.entrypoint[0]); words && !words->empty()) {
+        request.entrypoint = std::move(*words);
+    }
+}
+
+}  // namespace
+
+std::variant<CreateRequest, FieldErrors> parse_create_request(std::string_view text) {
+    const Location at{std::string("body")};
+    value document;
+    FieldErrors errors = parse_body(text, document);
+    if (!errors.empty()) return errors;
+    check_object(document, create_request_rules(), at, errors);
+    if (!errors.empty()) return errors;
+
+    const object& body = document.get_object();
+    CreateRequest request = read_fields(body);
+    if (request.template_id) {
+        check_template(body, at, errors);
+    } else {
+        check_source(body, request, at, errors);
+    }
+    if (request.credential_proxy && !request.has_network_policy) {
+        errors.push_back(value_error(at, "credentialProxy.enabled needs networkPolicy.",
+                                     json::serialize(document)));
+    }
+    bool reserved = std::ranges::any_of(
+        request.env, [](const auto& entry) { return entry.first == "OPENSANDBOX_LIFECYCLE"; });
+    if (reserved) {
+        Location here{std::string("body"), std::string("env")};
+        errors.push_back(
+            value_error(here, "OPENSANDBOX_LIFECYCLE is reserved.", "\"OPENSANDBOX_LIFECYCLE\""));
+    }
+    check_volumes(body, errors, request);
+    check_hooks(body, errors);
+    if (!errors.empty()) return errors;
+    split_entrypoint(request);
+    return request;
+}
+
+std::variant<Timestamp, FieldErrors> parse_renew_request(std::string_view text) {
+    value document;
+    FieldErrors errors = parse_body(text, document);
+    if (!errors.empty()) return errors;
+    check_object(document, kRenewRules, Location{std::string("body")}, errors);
+    if (!errors.empty()) return errors;
+    const value& given = *find_field(document.get_object(), "expiresAt");
+    std::string why;
+    auto at = given.is_string() ? parse_timestamp(given.get_string(), why)
+                                : timestamp_from_number(given.to_number<double>(), why);
+    return *at;
+}
+
+}  // namespace opensandbox::model

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <span>
+
+#include "model/field_rule.hpp"
+
+namespace opensandbox::model {
+
+/// The field rules of POST /sandboxes (lifecycle 2.1 and 2.8).
+std::span<const FieldRule> create_request_rules();
+
+}  // namespace opensandbox::model

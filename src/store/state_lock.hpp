@@ -1,0 +1,22 @@
+#pragma once
+
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
+namespace opensandbox::store {
+
+/// Holds a state directory for one server; let go when destroyed or when the process ends in any
+/// way.
+class StateLock {
+  public:
+    /// Makes the directory (mode 0700) when it is missing. `conflict` when another server holds it.
+    static Result<StateLock> acquire(const std::filesystem::path& directory);
+
+  private:
+    explicit StateLock(UniqueFd file) : file_(std::move(file)) {}
+    UniqueFd file_;
+};
+
+}  // namespace opensandbox::store
