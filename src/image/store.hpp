@@ -1,5 +1,8 @@
 #pragma once
 
+#include "base/clock.hpp"
+#include "base/error.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -11,9 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.hpp"
-#include "base/error.hpp"
-
 /// OCI images on disk: content-addressed layers, unpacked once, shared as overlay lowers.
 namespace opensandbox::image {
 
@@ -21,7 +21,7 @@ namespace opensandbox::image {
 struct ImageConfig {
     ImageConfig() = default;
     std::vector<std::pair<std::string, std::string>> env;
-    std::string user;               ///< "uid[:gid]" or names, as in the config
+    std::string user;  ///< "uid[:gid]" or names, as in the config
     std::string working_directory;
     std::vector<std::string> entrypoint;
     std::vector<std::string> cmd;
@@ -30,9 +30,9 @@ struct ImageConfig {
 /// One image as `image list` shows it.
 struct ImageInfo {
     ImageInfo() = default;
-    std::string reference;    ///< "name:tag"; the built-in one is "host"
-    std::string digest;       ///< sha256:… of the manifest (or of the layer set, when imported raw)
-    std::uint64_t size = 0;   ///< bytes unpacked
+    std::string reference;   ///< "name:tag"; the built-in one is "host"
+    std::string digest;      ///< sha256:… of the manifest (or of the layer set, when imported raw)
+    std::uint64_t size = 0;  ///< bytes unpacked
     Timestamp created_at{};
     bool built_in = false;
 };
@@ -50,7 +50,7 @@ struct Rootfs {
 struct ImportLimits {
     std::uint64_t max_unpacked = 64ULL << 30;
     std::uint64_t max_entries = 2'000'000;
-    std::uint64_t max_ratio = 200;   ///< unpacked over packed, counted past the first 64 MiB
+    std::uint64_t max_ratio = 200;  ///< unpacked over packed, counted past the first 64 MiB
 };
 
 /// Supplies an archive's bytes; 0 at the end, throws nothing.

@@ -1,0 +1,90 @@
+#include "image/budget.hpp"
+
+#include <limits>
+
+namespace opensandbox::image {
+namespace {
+
+constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+/// Small archives may be packed as densely as they like.
+constexpr std::uint64_t ratio_free = 64ULL << 20;
+/// What the headers of one entry may take in a tar stream beside its data.
+constexpr std::uint64_t header_room = 4096;
+
+std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
+    return a > unlimited - b ? unlimited : a + b;
+}
+
+std::uint64_t saturating_multiply(std::uint64_t a, std::uint64_t b) {
+    return b != 0 && a > unlimited / b ? unlimited : a * b;
+}
+
+}  // namespace
+
+bool ImportBudget::past_ratio(std::uint64_t bytes) const {
+    return bytes > ratio_free &&
+           bytes - ratio_free > saturating_multiply(packed_, limits_.max_ratio);
+}
+
+Status ImportBudget::add_stream(Stage stage, std::uint64_t bytes) {
+    std::uint64_t& total = stage == Stage::archive ? archive_stream_ : layer_stream_;
+    total = saturating_add(total, bytes);
+    std::uint64_t most =
+        saturating_add(limits_.max_unpacked, saturating_multiply(limits_.max_entries, header_room));
+    if (total > most) {
+        return Error(ErrorCode::too_large, "the archive unpacks to more than " +
+                                               std::to_string(limits_.max_unpacked) + " bytes");
+    }
+    if (past_ratio(total)) {
+        return Error(ErrorCode::too_large, "the archive unpacks to more than " +
+                                               std::to_string(limits_.max_ratio) +
+                                               " times its own size");
+    }
+    return {};
+}
+
+Status ImportBudget::add_entry(std::string_view name, std::uint64_t apparent_size) {
+    if (++entries_ > limits_.max_entries) {
+        return Error(ErrorCode::too_large, "entry " + in_quotes(name) +
+                                               ": the archive holds more than " +
+                                               std::to_string(limits_.max_entries) + " entries");
+    }
+    unpacked_ = saturating_add(unpacked_, apparent_size);
+    if (unpacked_ > limits_.max_unpacked) {
+        return Error(ErrorCode::too_large,
+                     "entry " + in_quotes(name) + ": the files are larger than " +
+                         std::to_string(limits_.max_unpacked) + " bytes together");
+    }
+    if (past_ratio(unpacked_)) {
+        return Error(ErrorCode::too_large,
+                     "entry " + in_quotes(name) + ": the files are larger than " +
+                         std::to_string(limits_.max_ratio) + " times the archive");
+    }
+    return {};
+}
+
+void ImportBudget::restart_layers() {
+    layer_stream_ = 0;
+    unpacked_ = 0;
+    entries_ = 0;
+}
+
+std::string in_quotes(std::string_view name) {
+    constexpr std::size_t longest = 200;
+    constexpr char digits[] = "0123456789abcdef";
+    std::string text = "\"";
+    for (char c : name.substr(0, longest)) {
+        auto byte = static_cast<unsigned char>(c);
+        if (byte < 0x20 || byte >= 0x7f || c == '"' || c == '\\') {
+            text += "\\x";
+            text += digits[byte >> 4];
+            text += digits[byte & 15];
+        } else {
+            text += c;
+        }
+    }
+    if (name.size() > longest) text += "...";
+    return text + "\"";
+}
+
+}  // namespace opensandbox::image

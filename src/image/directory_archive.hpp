@@ -1,0 +1,40 @@
+#pragma once
+
+#include "base/error.hpp"
+
+#include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <span>
+
+namespace opensandbox::image {
+
+/// A directory tree as a tar stream (pax), for `image import DIRECTORY`: a root file system or an
+/// OCI image layout. Numeric ids, modes, times, hard links, `user.*` attributes and file
+/// capabilities are kept. Symbolic links are archived, never followed; sockets, device nodes and
+/// what is mounted below the directory are left out (the empty mount point stays).
+class DirectoryArchive {
+  public:
+    /// `not_found`, or `invalid_argument` when it is not a directory.
+    static Result<DirectoryArchive> open(const std::filesystem::path& directory);
+    DirectoryArchive(DirectoryArchive&&) noexcept;
+    DirectoryArchive& operator=(DirectoryArchive&&) noexcept;
+    ~DirectoryArchive();
+
+    /// The next bytes; 0 at the end. Blocks on the disk. An error is final: the tree changed while
+    /// it was read, or a file cannot be read.
+    Result<std::size_t> read(std::span<char> into);
+
+  private:
+    struct State;
+    explicit DirectoryArchive(std::unique_ptr<State> state);
+    std::unique_ptr<State> state_;
+};
+
+using ByteSink = std::function<Status(std::span<const char>)>;
+
+/// The whole stream, piece by piece. Ends with the sink's first error.
+Status write_archive(const std::filesystem::path& directory, const ByteSink& sink);
+
+}  // namespace opensandbox::image

@@ -1,0 +1,58 @@
+#include "image/entry_path.hpp"
+
+#include "image/budget.hpp"
+
+namespace opensandbox::image {
+namespace {
+
+constexpr std::string_view whiteout_prefix = ".wh.";
+constexpr std::string_view opaque_name = ".wh..wh..opq";
+constexpr std::string_view metadata_prefix = ".wh..wh.";
+constexpr std::size_t longest_name = 255;
+constexpr std::size_t longest_path = 4095;
+
+}  // namespace
+
+Error broken_rule(std::string_view entry, std::string_view rule) {
+    return {ErrorCode::invalid_argument, "entry " + in_quotes(entry) + ": " + std::string(rule)};
+}
+
+Result<EntryPath> parse_entry_path(std::string_view raw) {
+    if (raw.empty()) return broken_rule(raw, "the name must not be empty");
+    if (raw.front() == '/') return broken_rule(raw, "the name must not be absolute");
+    if (raw.size() > longest_path) {
+        return broken_rule(raw, "the name must not be longer than 4095 bytes");
+    }
+    EntryPath path;
+    while (!raw.empty()) {
+        std::string_view component = raw.substr(0, raw.find('/'));
+        raw.remove_prefix(std::min(raw.size(), component.size() + 1));
+        if (component.empty() || component == ".") continue;
+        std::string shown = path.name.empty() ? std::string() : path.full() + "/";
+        shown += component;
+        if (component == "..") return broken_rule(shown, "the name must not contain \"..\"");
+        if (component.size() > longest_name) {
+            return broken_rule(shown, "a file name must not be longer than 255 bytes");
+        }
+        if (!path.name.empty()) {
+            if (whiteout_of(path.name) != Whiteout::none) {
+                return broken_rule(shown, "nothing can lie below a whiteout");
+            }
+            path.parent = path.full();
+        }
+        path.name = component;
+    }
+    return path;
+}
+
+Whiteout whiteout_of(std::string_view name) {
+    if (!name.starts_with(whiteout_prefix)) return Whiteout::none;
+    if (name == opaque_name) return Whiteout::opaque;
+    return name.starts_with(metadata_prefix) ? Whiteout::metadata : Whiteout::file;
+}
+
+std::string_view whiteout_target(std::string_view name) {
+    return name.substr(whiteout_prefix.size());
+}
+
+}  // namespace opensandbox::image

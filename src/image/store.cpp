@@ -1,0 +1,265 @@
+#include "image/store.hpp"
+
+#include "base/log.hpp"
+#include "image/catalog.hpp"
+#include "image/host_image.hpp"
+#include "image/import.hpp"
+#include "image/remove_tree.hpp"
+#include "image/staging.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace opensandbox::image {
+namespace fs = std::filesystem;
+namespace {
+
+Status make_directory(const fs::path& path, mode_t mode) {
+    std::error_code ec;
+    if (path.has_parent_path()) fs::create_directories(path.parent_path(), ec);
+    if (ec) return Error::from_errno(ec.value(), "make " + path.parent_path().string());
+    if (::mkdir(path.c_str(), mode) == 0 || errno == EEXIST) return {};
+    return Error::from_errno(errno, "make " + path.string());
+}
+
+Error unknown(const Reference& reference) {
+    return {ErrorCode::not_found, "image \"" + reference.text() + "\" is not in the store"};
+}
+
+/// What tells one index file from its successor without reading it.
+struct FileIdentity {
+    bool operator==(const FileIdentity&) const = default;
+    ino_t inode = 0;
+    off_t size = 0;
+    std::int64_t changed = 0;
+};
+
+FileIdentity identity_of(const fs::path& file) {
+    struct stat status{};
+    if (::stat(file.c_str(), &status) != 0) return {};
+    return {status.st_ino, status.st_size,
+            std::int64_t{status.st_ctim.tv_sec} * 1'000'000'000 + status.st_ctim.tv_nsec};
+}
+
+/// Bytes must be on the disk before the index names them.
+Status sync_file_system(const fs::path& directory) {
+    UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (fd && ::syncfs(fd.get()) == 0) return {};
+    return Error::from_errno(errno, "write " + directory.string() + " to the disk");
+}
+
+}  // namespace
+
+struct Store::State {
+    explicit State(const fs::path& where) : directory(where), host(where) {}
+
+    [[nodiscard]] fs::path index() const { return directory / "index.json"; }
+    [[nodiscard]] fs::path empty() const { return directory / "empty"; }
+    [[nodiscard]] fs::path layer(const std::string& hex) const {
+        return directory / "layers" / hex;
+    }
+
+    /// The index as it is on disk; another process may have replaced it.
+    Result<std::shared_ptr<const Catalog>> catalog();
+    /// Under the store's lock.
+    Status save(const Catalog& changed) { return changed.save(index()); }
+    Status remove_unnamed_layers(const Catalog& known);
+    Result<ImageInfo> commit(const Reference& reference, const StagedImage& staged,
+                             const Staging& staging, bool& stale);
+    [[nodiscard]] ImageInfo describe(const Catalog& known, const std::string& reference) const;
+
+    fs::path directory;
+    HostImage host;
+    std::mutex mutex;  ///< guards the two below
+    std::shared_ptr<const Catalog> cached;
+    FileIdentity cached_identity;
+};
+
+Result<std::shared_ptr<const Catalog>> Store::State::catalog() {
+    std::lock_guard guard(mutex);
+    FileIdentity identity = identity_of(index());
+    if (cached && identity == cached_identity) return cached;
+    auto loaded = Catalog::load(index());
+    if (!loaded) return loaded.error();
+    cached = std::make_shared<const Catalog>(std::move(*loaded));
+    cached_identity = identity;
+    return cached;
+}
+
+/// Layers that a crash left between their move and the index, or between the index and their end.
+Status Store::State::remove_unnamed_layers(const Catalog& known) {
+    std::error_code ec;
+    std::vector<fs::path> stray;
+    for (fs::directory_iterator it(directory / "layers", ec), end; !ec && it != end;
+         it.increment(ec)) {
+        if (!known.layers.contains(it->path().filename().string())) stray.push_back(it->path());
+    }
+    if (ec) return Error::from_errno(ec.value(), "list " + (directory / "layers").string());
+    for (const fs::path& path : stray) {
+        if (auto status = remove_tree(path); !status) return status;
+    }
+    return {};
+}
+
+ImageInfo Store::State::describe(const Catalog& known, const std::string& reference) const {
+    const ImageRecord& image = known.images.find(reference)->second;
+    ImageInfo info;
+    info.reference = reference;
+    info.digest = image.digest;
+    info.size = known.size_of(image);
+    info.created_at = image.created_at;
+    return info;
+}
+
+Result<ImageInfo> Store::State::commit(const Reference& reference, const StagedImage& staged,
+                                       const Staging& staging, bool& stale) {
+    if (auto ok = sync_file_system(directory); !ok) return ok.error();
+    auto lock = StoreLock::acquire(directory);
+    if (!lock) return lock.error();
+    auto current = catalog();
+    if (!current) return current.error();
+    Catalog changed = **current;
+    for (const std::string& hex : staged.image.layers) {
+        if (!staged.layers.contains(hex) && !changed.layers.contains(hex)) {
+            stale = true;
+            return Error(ErrorCode::conflict,
+                         "layer sha256:" + hex + " was removed during the import; import again");
+        }
+    }
+    for (const auto& [hex, record] : staged.layers) {
+        if (changed.layers.contains(hex)) continue;  // another import was faster
+        fs::path from = staging.path() / hex;
+        if (::rename(from.c_str(), layer(hex).c_str()) != 0) {
+            return Error::from_errno(errno, "rename " + from.string());
+        }
+        changed.layers.emplace(hex, record);
+    }
+    changed.assign(reference, staged.image);
+    if (auto ok = save(changed); !ok) {
+        // The index does not name them, so nothing else may find them.
+        for (const auto& [hex, record] : staged.layers) {
+            if ((*current)->layers.contains(hex)) continue;
+            ::rename(layer(hex).c_str(), (staging.path() / hex).c_str());
+        }
+        return ok.error();
+    }
+    return describe(changed, reference.text());
+}
+
+Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Store::~Store() = default;
+
+Result<std::unique_ptr<Store>> Store::open(const fs::path& directory) {
+    // Private: layers hold setuid programs of root, which other users of the host must not reach.
+    if (auto ok = make_directory(directory, 0700); !ok) return ok.error();
+    for (const char* name : {"layers", "staging", "host"}) {
+        if (auto ok = make_directory(directory / name, 0700); !ok) return ok.error();
+    }
+    if (auto ok = make_directory(directory / "empty", 0755); !ok) return ok.error();
+    auto state = std::make_unique<State>(directory);
+    auto lock = StoreLock::acquire(directory);
+    if (!lock) return lock.error();
+    auto known = state->catalog();
+    if (!known) return known.error();
+    if (auto ok = Staging::remove_abandoned(directory); !ok) return ok.error();
+    if (auto ok = state->remove_unnamed_layers(**known); !ok) return ok.error();
+    return std::unique_ptr<Store>(new Store(std::move(state)));
+}
+
+Result<Rootfs> Store::resolve(const std::string& text) {
+    auto reference = parse_reference(text);
+    if (!reference) return reference.error();
+    if (reference->is_host()) return state_->host.rootfs();
+    auto known = state_->catalog();
+    if (!known) return known.error();
+    const ImageRecord* image = (*known)->find(*reference);
+    if (!image) return unknown(*reference);
+    Rootfs rootfs;
+    rootfs.digest = image->digest;
+    rootfs.config = image->config;
+    for (const std::string& hex : (*known)->effective_layers(*image)) {
+        rootfs.layers.push_back(state_->layer(hex));
+    }
+    if (rootfs.layers.empty()) rootfs.layers.push_back(state_->empty());
+    return rootfs;
+}
+
+Result<std::vector<ImageInfo>> Store::list() {
+    auto known = state_->catalog();
+    if (!known) return known.error();
+    std::vector<ImageInfo> images = {state_->host.describe()};
+    for (const auto& [reference, image] : (*known)->images) {
+        images.push_back(state_->describe(**known, reference));
+    }
+    return images;
+}
+
+Result<ImageInfo> Store::import_archive(const std::string& text, const ByteSource& source,
+                                        const ImportLimits& limits) {
+    auto reference = parse_reference(text);
+    if (!reference) return reference.error();
+    if (reference->is_host()) {
+        return Error(ErrorCode::conflict, "image \"host\" is built in and cannot be replaced");
+    }
+    if (!reference->digest.empty()) {
+        return Error(
+            ErrorCode::invalid_argument,
+            "image " + in_quotes(text) + ": an import must be named by tag, not by digest");
+    }
+    auto staging = Staging::create(state_->directory);
+    if (!staging) return staging.error();
+    Import import(*reference, limits, *staging);
+    if (auto ok = import.read(source); !ok) return ok.error();
+    for (int attempt = 0;; ++attempt) {
+        auto known = state_->catalog();
+        if (!known) return known.error();
+        auto staged =
+            import.stage([&](const std::string& hex) { return (*known)->layers.contains(hex); });
+        if (!staged) return staged.error();
+        bool stale = false;
+        auto info = state_->commit(*reference, *staged, *staging, stale);
+        if (info || !stale || attempt == 3) return info;
+        for (const auto& [hex, record] : staged->layers) {
+            if (auto ok = remove_tree(staging->path() / hex); !ok) return ok.error();
+        }
+    }
+}
+
+Status Store::remove(const std::string& text,
+                     const std::function<bool(const std::string& digest)>& in_use) {
+    auto reference = parse_reference(text);
+    if (!reference) return reference.error();
+    if (reference->is_host()) {
+        return Error(ErrorCode::conflict, "image \"host\" is built in and cannot be removed");
+    }
+    auto trash = Staging::create(state_->directory);
+    if (!trash) return trash.error();
+    auto lock = StoreLock::acquire(state_->directory);
+    if (!lock) return lock.error();
+    auto current = state_->catalog();
+    if (!current) return current.error();
+    std::string key = (*current)->key_of(*reference);
+    if (key.empty()) return unknown(*reference);
+    const std::string& digest = (*current)->images.find(key)->second.digest;
+    if (in_use && in_use(digest)) {
+        return Error(ErrorCode::conflict, "image \"" + key + "\" is in use by a sandbox");
+    }
+    Catalog changed = **current;
+    changed.images.erase(key);
+    std::vector<std::string> unused = changed.unused_layers();
+    for (const std::string& hex : unused)
+        changed.layers.erase(hex);
+    if (auto ok = state_->save(changed); !ok) return ok;
+    for (const std::string& hex : unused) {
+        // What cannot be moved now goes when the store is opened next.
+        if (::rename(state_->layer(hex).c_str(), (trash->path() / hex).c_str()) == 0) continue;
+        log::warn("a layer could not be removed", {{"layer", hex}, {"errno", errno}});
+    }
+    if (in_use) state_->host.prune(in_use);
+    return {};
+}
+
+}  // namespace opensandbox::image
