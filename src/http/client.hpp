@@ -1,12 +1,13 @@
 #pragma once
 
-#include <chrono>
-#include <memory>
-#include <string>
-
 #include "http/exchange.hpp"
 #include "http/message.hpp"
 #include "net/stream.hpp"
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
 
 namespace opensandbox::http {
 
@@ -21,6 +22,23 @@ struct Origin {
     std::string socket_path;
 };
 
+/// Breaks off a request whose response has not arrived yet.
+class AbortHandle {
+  public:
+    AbortHandle() = default;
+    AbortHandle(const AbortHandle&) = delete;
+    AbortHandle& operator=(const AbortHandle&) = delete;
+    /// The send() that this was given to fails with `cancelled`, now or when it begins.
+    void abort();
+    [[nodiscard]] bool aborted() const { return aborted_; }
+    /// For the client: what abort() calls while a connection is in use; null when none is.
+    void attach(std::function<void()> close) { close_ = std::move(close); }
+
+  private:
+    bool aborted_ = false;
+    std::function<void()> close_;
+};
+
 /// A request to send. The body is `content`, or read from `stream` when that is set (chunked unless
 /// it declares a length). Host and framing fields are added when missing.
 struct ClientRequest {
@@ -31,6 +49,12 @@ struct ClientRequest {
     RequestHead head;
     std::string content;
     BodyReader* stream = nullptr;  ///< borrowed until the response's head has arrived
+    /// Goes on sending `stream` after the response's head has arrived, as a proxy must: `stream` is
+    /// then borrowed until ClientResponse::stop_sending() has returned. Otherwise send() waits
+    /// until the body is sent, or stops sending it when the status is an error.
+    bool full_duplex = false;
+    /// Ends send() from another coroutine; borrowed until send() has returned.
+    AbortHandle* abort = nullptr;
 };
 
 /// A response whose body is still to be read. Its connection goes back to the pool once the body
@@ -44,6 +68,9 @@ class ClientResponse {
     virtual Upgraded upgrade() = 0;
     /// Closes the connection now; a read in flight ends with `cancelled`.
     virtual void abort() = 0;
+    /// Waits until nothing reads from the request's `stream` any more, breaking off what was not
+    /// sent yet. Only after a request in full duplex.
+    virtual Awaitable<void> stop_sending() = 0;
 };
 
 struct ClientOptions {
@@ -55,7 +82,10 @@ struct ClientOptions {
 };
 
 /// An HTTP/1.1 client with keep-alive pools per origin. Follows no redirects, keeps no cookies.
-/// A request without body on a pooled connection that proves dead is sent once more on a new one.
+/// A kept connection that the server has closed is not used. One that proves dead only after the
+/// request was written, before any byte of a response, is replaced once and the request sent again,
+/// provided that it can be sent again without harm: no `stream`, and a method that is idempotent
+/// (or an Idempotency-Key).
 class Client {
   public:
     explicit Client(asio::any_io_executor executor, ClientOptions options = {});

@@ -1,3 +1,6 @@
+#include "net/socket_stream.hpp"
+#include "net/task.hpp"
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -7,15 +10,12 @@
 #include <algorithm>
 #include <vector>
 
-#include "net/socket_stream.hpp"
-#include "net/task.hpp"
-
 namespace opensandbox::net {
 namespace {
 
+using asio::ip::tcp;
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
-using asio::ip::tcp;
 using GenericEndpoint = asio::generic::stream_protocol::endpoint;
 
 constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
@@ -35,7 +35,8 @@ Awaitable<void> look_up(std::shared_ptr<Lookup> lookup, std::string host, std::u
     auto [failure, results] = co_await lookup->resolver.async_resolve(
         host, std::to_string(port), tcp::resolver::numeric_service, as_tuple_awaitable);
     lookup->failure = failure;
-    for (const auto& result : results) lookup->endpoints.push_back(result.endpoint());
+    for (const auto& result : results)
+        lookup->endpoints.push_back(result.endpoint());
     lookup->done.notify();
 }
 

@@ -1,16 +1,16 @@
+#include "net/socket_stream.hpp"
+#include "net/task.hpp"
+
 #include <arpa/inet.h>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <cerrno>
-
-#include "net/socket_stream.hpp"
-#include "net/task.hpp"
+#include <fcntl.h>
 
 namespace opensandbox::net {
 namespace {
@@ -49,8 +49,10 @@ bool is_connection_failure(int number) {
         case ENONET:
         case EHOSTUNREACH:
         case EOPNOTSUPP:
-        case ENETUNREACH: return true;
-        default: return false;
+        case ENETUNREACH:
+            return true;
+        default:
+            return false;
     }
 }
 

@@ -18,7 +18,9 @@ namespace {
 
 constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 
-Error closed_error() { return {ErrorCode::cancelled, "the connection was closed"}; }
+Error closed_error() {
+    return {ErrorCode::cancelled, "the connection was closed"};
+}
 
 /// Where a gathered write stands.
 struct WritePosition {
@@ -63,8 +65,7 @@ int send_some(int fd, std::span<const std::string_view> pieces, WritePosition& a
 /// a wait and nearly all writes succeed at once.
 class SocketStream final : public Stream {
   public:
-    explicit SocketStream(StreamSocket socket)
-        : core_(std::make_shared<Core>(std::move(socket))) {}
+    explicit SocketStream(StreamSocket socket) : core_(std::make_shared<Core>(std::move(socket))) {}
     ~SocketStream() override { close(); }
 
     Awaitable<Result<std::size_t>> read_some(std::span<char> into) override {

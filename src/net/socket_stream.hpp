@@ -1,10 +1,10 @@
 #pragma once
 
+#include "net/stream.hpp"
+
 #include <boost/asio/generic/stream_protocol.hpp>
 
 #include <memory>
-
-#include "net/stream.hpp"
 
 namespace opensandbox::net {
 

@@ -1,16 +1,20 @@
 #include "net/stream.hpp"
 
-#include <sys/socket.h>
-
 #include "net/socket_stream.hpp"
+
+#include <sys/socket.h>
 
 namespace opensandbox::net {
 
-Awaitable<void> Stream::wait_readable() { co_return; }
+Awaitable<void> Stream::wait_readable() {
+    co_return;
+}
 
 void Stream::cancel_read() {}
 
-bool Stream::quiet() { return true; }
+bool Stream::quiet() {
+    return true;
+}
 
 Awaitable<Status> write_all(Stream& stream, std::string_view bytes) {
     co_return co_await stream.write_all(std::span<const std::string_view>(&bytes, 1));

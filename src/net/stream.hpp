@@ -1,5 +1,8 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
@@ -10,9 +13,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "base/error.hpp"
-#include "base/unique_fd.hpp"
 
 namespace opensandbox {
 
@@ -34,8 +34,8 @@ class Stream {
     virtual Awaitable<Result<std::size_t>> read_some(std::span<char> into) = 0;
     /// Writes every byte of every piece, in order, with as few system calls as the kernel allows.
     virtual Awaitable<Status> write_all(std::span<const std::string_view> pieces) = 0;
-    /// Returns when read_some would not wait any more (bytes, the end or an error are there), so that
-    /// an idle connection needs no buffer. The default returns at once.
+    /// Returns when read_some would not wait any more (bytes, the end or an error are there), so
+    /// that an idle connection needs no buffer. The default returns at once.
     virtual Awaitable<void> wait_readable();
     /// Ends a read_some or wait_readable in flight with `cancelled` without losing a byte; the
     /// stream stays usable. The default does nothing.

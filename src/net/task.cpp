@@ -1,5 +1,7 @@
 #include "net/task.hpp"
 
+#include "base/log.hpp"
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
 #include <boost/asio/co_spawn.hpp>
@@ -8,8 +10,6 @@
 #include <exception>
 #include <string>
 #include <utility>
-
-#include "base/log.hpp"
 
 namespace opensandbox::net {
 namespace {
@@ -80,7 +80,9 @@ Deadline::Deadline(asio::any_io_executor executor, std::chrono::nanoseconds afte
     State::arm(state_, after);
 }
 
-Deadline::~Deadline() { disarm(); }
+Deadline::~Deadline() {
+    disarm();
+}
 
 void Deadline::extend(std::chrono::nanoseconds after) {
     if (state_->action) State::arm(state_, after);
@@ -91,7 +93,9 @@ void Deadline::disarm() {
     state_->timer.cancel();
 }
 
-bool Deadline::expired() const { return state_->expired; }
+bool Deadline::expired() const {
+    return state_->expired;
+}
 
 struct Event::State {
     explicit State(asio::any_io_executor executor)
@@ -103,7 +107,9 @@ struct Event::State {
 Event::Event(asio::any_io_executor executor)
     : state_(std::make_shared<State>(std::move(executor))) {}
 
-Event::~Event() { state_->timer.cancel(); }
+Event::~Event() {
+    state_->timer.cancel();
+}
 
 void Event::notify() {
     state_->signalled = true;

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "net/stream.hpp"
+
 #include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
@@ -12,15 +14,13 @@
 #include <string_view>
 #include <type_traits>
 
-#include "net/stream.hpp"
-
 namespace opensandbox::net {
 
 /// Starts a detached coroutine. An exception that escapes it is logged under `name`, never thrown.
 /// One place instantiates co_spawn for the whole program.
 void spawn(asio::any_io_executor executor, Awaitable<void> task, std::string_view name);
-/// The same, ended early by `cancel.emit(asio::cancellation_type::terminal)`: the operation that the
-/// task is waiting for fails as cancelled.
+/// The same, ended early by `cancel.emit(asio::cancellation_type::terminal)`: the operation that
+/// the task is waiting for fails as cancelled.
 void spawn(asio::any_io_executor executor, Awaitable<void> task, std::string_view name,
            asio::cancellation_slot cancel);
 

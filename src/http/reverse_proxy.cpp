@@ -1,0 +1,199 @@
+#include "http/reverse_proxy.hpp"
+
+#include "http/serialize.hpp"
+#include "http/splice.hpp"
+#include "http/status.hpp"
+#include "http/websocket.hpp"
+#include "net/task.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace opensandbox::http {
+namespace {
+
+constexpr std::size_t min_piece = 4 * 1024;
+constexpr std::size_t max_piece = 64 * 1024;
+/// WebSocket close code for a backend that refused the handshake (lifecycle 3.4).
+constexpr std::uint16_t policy_violation = 1008;
+
+/// Fields that concern one connection only (RFC 9110 section 7.6.1).
+constexpr std::array<std::string_view, 8> hop_by_hop{
+    "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
+    "TE",         "Trailer",    "Transfer-Encoding",  "Upgrade"};
+
+Fields end_to_end_fields(const Fields& fields) {
+    Fields kept;
+    for (const auto& [name, value] : fields) {
+        bool hop = std::any_of(hop_by_hop.begin(), hop_by_hop.end(), [&](std::string_view known) {
+            return equal_ignoring_case(name, known);
+        });
+        // Framing is ours to decide: a Connection field that names it does not take it away.
+        bool framing = equal_ignoring_case(name, "Content-Length");
+        if (!hop && (framing || !fields.has_token("Connection", name))) kept.add(name, value);
+    }
+    return kept;
+}
+
+bool is_upgrade(Exchange& exchange) {
+    const Fields& fields = exchange.request().fields;
+    return fields.has_token("Connection", "upgrade") && fields.has("Upgrade") &&
+           exchange.body().content_length() == std::uint64_t(0);
+}
+
+/// What the exchange and the watch over its client share.
+struct Link {
+    AbortHandle sending;                  ///< the request until its response's head
+    ClientResponse* receiving = nullptr;  ///< then the response
+    bool over = false;
+};
+
+Awaitable<void> abort_when_gone(Awaitable<void> gone, std::shared_ptr<Link> link) {
+    co_await std::move(gone);
+    if (link->over) co_return;
+    link->sending.abort();
+    if (link->receiving != nullptr) link->receiving->abort();
+}
+
+void watch_client(Exchange& exchange, const std::shared_ptr<Link>& link,
+                  const asio::any_io_executor& executor) {
+    net::spawn(executor, abort_when_gone(exchange.client_gone(), link), "proxied client watch");
+}
+
+/// The client's body; tells when it has been read to its end.
+class WatchedBody final : public BodyReader {
+  public:
+    WatchedBody(BodyReader& body, std::function<void()> at_end)
+        : body_(body), at_end_(std::move(at_end)) {}
+
+    Awaitable<Result<std::size_t>> read_some(std::span<char> into) override {
+        auto count = co_await body_.read_some(into);
+        if (count && *count == 0 && at_end_) std::exchange(at_end_, nullptr)();
+        co_return count;
+    }
+    std::optional<std::uint64_t> content_length() const override { return body_.content_length(); }
+
+  private:
+    BodyReader& body_;
+    std::function<void()> at_end_;
+};
+
+ClientRequest make_request(Exchange& exchange, const Forwarding& forwarding) {
+    const RequestHead& received = exchange.request();
+    ClientRequest request(received.method, forwarding.target, end_to_end_fields(received.fields));
+    // Leave to send the body is given by us, when the backend takes it.
+    request.head.fields.erase("Expect");
+    request.head.fields.erase("Content-Length");
+    if (forwarding.edit_request) forwarding.edit_request(request.head.fields);
+    if (is_upgrade(exchange)) {
+        request.head.fields.add("Connection", "Upgrade");
+        request.head.fields.add("Upgrade", std::string(*received.fields.get("Upgrade")));
+    }
+    return request;
+}
+
+Awaitable<void> report_failure(Exchange& exchange, const Forwarding& forwarding, Error error) {
+    if (forwarding.websocket_failure_code != 0 && is_websocket_upgrade(exchange.request())) {
+        auto code = static_cast<std::uint16_t>(forwarding.websocket_failure_code);
+        co_await accept_and_close(exchange, code, error.message());
+        co_return;
+    }
+    Response response;
+    if (forwarding.render_error) {
+        response = forwarding.render_error(error);
+    } else {
+        std::string_view code = error.wire();
+        if (code.empty()) code = "GENERAL::UNKNOWN_ERROR";
+        response = json_response(status_of(error.code()), error_body(code, error.message()));
+    }
+    co_await exchange.respond(std::move(response));
+}
+
+/// Passes the body on as it comes. False when it broke off.
+Awaitable<bool> pump(BodyReader& from, Exchange& to) {
+    // Small while little flows, so that many quiet streams cost little.
+    std::size_t size = min_piece;
+    auto piece = std::make_unique_for_overwrite<char[]>(size);
+    while (true) {
+        auto count = co_await from.read_some(std::span(piece.get(), size));
+        if (!count) co_return false;
+        if (*count == 0) co_return true;
+        auto written = co_await to.write(std::string_view(piece.get(), *count));
+        if (!written) co_return false;
+        if (*count == size && size < max_piece) {
+            size *= 4;
+            piece = std::make_unique_for_overwrite<char[]>(size);
+        }
+    }
+}
+
+Awaitable<void> pass_upgrade(Exchange& exchange, ClientResponse& response,
+                             const Forwarding& forwarding) {
+    ResponseHead head(101, end_to_end_fields(response.head().fields));
+    auto protocol = response.head().fields.get("Upgrade").value_or("websocket");
+    if (forwarding.edit_response) forwarding.edit_response(head);
+    head.fields.add("Connection", "Upgrade");
+    head.fields.add("Upgrade", std::string(protocol));
+    auto started = co_await exchange.start(std::move(head));
+    if (!started) co_return;
+    Upgraded client = exchange.upgrade();
+    Upgraded backend = response.upgrade();
+    co_await splice(std::move(client), std::move(backend));
+}
+
+Awaitable<void> pass_response(Exchange& exchange, ClientResponse& response,
+                              const Forwarding& forwarding) {
+    ResponseHead head(response.head().status, end_to_end_fields(response.head().fields));
+    if (forwarding.edit_response) forwarding.edit_response(head);
+    auto started = co_await exchange.start(std::move(head));
+    if (!started) co_return;
+    bool whole = co_await pump(response.body(), exchange);
+    // Without finish() the server cuts the connection: the client must not take half for all.
+    if (whole) co_await exchange.finish();
+}
+
+}  // namespace
+
+Awaitable<void> forward(Exchange& exchange, Client& client, Forwarding forwarding) {
+    auto executor = co_await asio::this_coro::executor;
+    auto link = std::make_shared<Link>();
+    ClientRequest request = make_request(exchange, forwarding);
+    bool upgrading = is_upgrade(exchange);
+    bool bodiless = exchange.body().content_length() == std::uint64_t(0);
+    WatchedBody body(exchange.body(), [&] { watch_client(exchange, link, executor); });
+    if (bodiless) {
+        watch_client(exchange, link, executor);
+    } else {
+        request.stream = &body;
+        request.full_duplex = true;
+    }
+    request.abort = &link->sending;
+    auto response = co_await client.send(forwarding.origin, std::move(request));
+    if (!response) {
+        link->over = true;
+        co_await report_failure(exchange, forwarding, response.error());
+        co_return;
+    }
+    ClientResponse& answer = **response;
+    link->receiving = &answer;
+    if (answer.head().status == 101 && upgrading) {
+        link->over = true;
+        co_await pass_upgrade(exchange, answer, forwarding);
+    } else if (answer.head().status == 101) {
+        link->over = true;
+        co_await report_failure(exchange, forwarding,
+                                Error(ErrorCode::bad_gateway, "the backend switched protocols"));
+    } else if (forwarding.websocket_failure_code != 0 && is_websocket_upgrade(exchange.request())) {
+        link->over = true;
+        std::string reason =
+            "the backend refused the WebSocket: status " + std::to_string(answer.head().status);
+        co_await accept_and_close(exchange, policy_violation, reason);
+    } else {
+        co_await pass_response(exchange, answer, forwarding);
+    }
+    link->over = true;
+    link->receiving = nullptr;
+    co_await answer.stop_sending();
+}
+
+}  // namespace opensandbox::http

@@ -1,0 +1,63 @@
+#pragma once
+
+#include "http/serialize.hpp"
+#include "http/server.hpp"
+#include "net/task.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <vector>
+
+namespace opensandbox::http {
+
+/// Something a server must close when it ends: a connection, or what an upgrade made of one.
+class Tracked {
+  public:
+    virtual ~Tracked() = default;
+    /// Closes the connection; operations in flight fail.
+    virtual void cut() = 0;
+    /// Whether it waits for the first byte of a request.
+    [[nodiscard]] virtual bool idle() const { return false; }
+
+    /// Cut once this has passed.
+    std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+
+  private:
+    friend struct ServerCore;
+    std::size_t index_ = 0;
+};
+
+/// What the connections of one server share.
+struct ServerCore : std::enable_shared_from_this<ServerCore> {
+    ServerCore(asio::any_io_executor e, Handler h, ServerOptions o);
+    virtual ~ServerCore() = default;
+
+    void add(Tracked& item);
+    void remove(Tracked& item);
+    /// Ends accepting.
+    void close_listeners();
+    void cut_all();
+
+    asio::any_io_executor executor;
+    Handler handler;
+    ServerOptions options;
+    HttpDate date;
+    bool draining = false;
+    std::vector<std::shared_ptr<net::Listener>> listeners;
+    std::vector<Tracked*> open;
+    net::Event changed;  ///< something was closed; the drain waits for it
+    net::Event room;     ///< something was closed; full accept loops wait for it
+
+  private:
+    /// One timer looks after the deadlines of all connections: setting a deadline costs nothing.
+    void arm_sweep();
+    void sweep();
+
+    asio::steady_timer sweep_timer_;
+    bool sweeping_ = false;
+};
+
+}  // namespace opensandbox::http

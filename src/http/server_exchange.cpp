@@ -1,0 +1,260 @@
+#include "http/server_exchange.hpp"
+
+#include "base/log.hpp"
+
+#include <array>
+#include <charconv>
+
+namespace opensandbox::http {
+namespace {
+
+/// What is left of a request body is read and dropped up to this size; past it the connection ends.
+constexpr std::uint64_t max_dropped_body = 64 * 1024;
+constexpr std::chrono::seconds max_drop_time{5};
+
+bool is_bodiless(int status) {
+    return status < 200 || status == 204 || status == 304;
+}
+
+/// Fields that say how the message is framed; the server writes its own.
+bool is_framing_field(std::string_view name) {
+    switch (name.size()) {
+        case 10:
+            return equal_ignoring_case(name, "Connection") ||
+                   equal_ignoring_case(name, "Keep-Alive");
+        case 14:
+            return equal_ignoring_case(name, "Content-Length");
+        case 17:
+            return equal_ignoring_case(name, "Transfer-Encoding");
+        default:
+            return false;
+    }
+}
+
+std::optional<std::uint64_t> declared_length(const Fields& fields) {
+    auto text = fields.get("Content-Length");
+    if (!text) return std::nullopt;
+    std::uint64_t length = 0;
+    auto [end, failure] = std::from_chars(text->data(), text->data() + text->size(), length);
+    if (failure != std::errc() || end != text->data() + text->size()) return std::nullopt;
+    return length;
+}
+
+Error gone() {
+    return {ErrorCode::cancelled, "the client is gone"};
+}
+
+}  // namespace
+
+ServerExchange::ServerExchange(std::shared_ptr<ServerConnection> connection, RequestHead head,
+                               Framing framing)
+    : connection_(std::move(connection)),
+      request_(std::move(head)),
+      body_(connection_->input(), framing, connection_->core().options.max_body,
+            {ErrorCode::cancelled, ErrorCode::protocol}),
+      wants_keep_alive_(keeps_alive(request_.fields, request_.minor_version)),
+      head_only_(request_.method == "HEAD") {
+    if (!body_.done() && request_.minor_version >= 1 && request_.fields.has("Expect")) {
+        body_.before_first_read = [this] { return send_continue(); };
+    }
+}
+
+std::string ServerExchange::peer_address() const {
+    auto& stream = connection_->input().stream;
+    return stream ? stream->peer_address() : std::string();
+}
+
+bool ServerExchange::may_keep_connection(const Fields& fields) const {
+    if (!wants_keep_alive_ || connection_->core().draining) return false;
+    if (fields.has_token("Connection", "close")) return false;
+    // The client waits for leave to send its body; whether it sends it now cannot be known.
+    if (body_.before_first_read) return false;
+    return !body_.broken() && (!body_.length_known() || body_.remaining() <= max_dropped_body);
+}
+
+/// The head as it goes out. `length` empty: framing by marking_.
+std::string ServerExchange::compose(const ResponseHead& head, std::optional<std::uint64_t> length) {
+    std::string out;
+    out.reserve(256);
+    append_status_line(out, head.status);
+    bool upgrading = head.status == 101;
+    bool dated = false;
+    for (const auto& [name, value] : head.fields) {
+        if (!upgrading && is_framing_field(name)) continue;
+        dated = dated || equal_ignoring_case(name, "Date");
+        append_field(out, name, value);
+    }
+    for (const auto& [name, value] : response_fields) {
+        if (is_framing_field(name) || (dated && equal_ignoring_case(name, "Date"))) continue;
+        dated = dated || equal_ignoring_case(name, "Date");
+        append_field(out, name, value);
+    }
+    if (!dated) append_field(out, "Date", connection_->core().date.now());
+    if (length) {
+        char digits[20];
+        auto [end, failure] = std::to_chars(digits, digits + sizeof(digits), *length);
+        append_field(out, "Content-Length", {digits, end});
+    } else if (marking_ == Marking::chunked) {
+        out += "Transfer-Encoding: chunked\r\n";
+    }
+    if (!upgrading && !keep_) {
+        out += "Connection: close\r\n";
+    } else if (!upgrading && request_.minor_version == 0) {
+        out += "Connection: keep-alive\r\n";
+    }
+    out += "\r\n";
+    return out;
+}
+
+Awaitable<Status> ServerExchange::send(std::span<const std::string_view> pieces) {
+    if (lost_ || !connection_->input().stream) co_return gone();
+    auto written = co_await connection_->input().stream->write_all(pieces);
+    if (written) co_return Status();
+    lost_ = true;
+    co_return gone();
+}
+
+Awaitable<Status> ServerExchange::send_continue() {
+    constexpr std::string_view interim = "HTTP/1.1 100 Continue\r\n\r\n";
+    if (phase_ != Phase::fresh) co_return Status();
+    co_return co_await send(std::span(&interim, 1));
+}
+
+Awaitable<void> ServerExchange::respond(Response response) {
+    if (phase_ != Phase::fresh) {
+        log::error("a second answer to one request was dropped",
+                   {{"target", request_.target}, {"request", request_id}});
+        co_return;
+    }
+    phase_ = Phase::finished;
+    status_ = response.head.status;
+    keep_ = may_keep_connection(response.head.fields);
+    std::optional<std::uint64_t> length;
+    bool bodiless = is_bodiless(status_);
+    if (!bodiless) {
+        length = response.body.size();
+        // An answer to HEAD may state the length of the body that it leaves out.
+        if (head_only_ && response.body.empty()) {
+            if (auto stated = declared_length(response.head.fields)) length = stated;
+        }
+    }
+    std::string out = compose(response.head, length);
+    bool with_body = !bodiless && !head_only_;
+    if (with_body) bytes_sent_ = response.body.size();
+    std::array<std::string_view, 2> pieces;
+    pieces[0] = out;
+    if (with_body) pieces[1] = response.body;
+    co_await send(pieces);
+}
+
+Awaitable<Status> ServerExchange::start(ResponseHead head) {
+    if (phase_ != Phase::fresh) co_return Error(ErrorCode::internal, "the answer already started");
+    if (head.status == 101) co_await connection_->end_watch();
+    phase_ = Phase::streaming;
+    status_ = head.status;
+    keep_ = may_keep_connection(head.fields);
+    auto length = declared_length(head.fields);
+    if (is_bodiless(status_)) {
+        marking_ = Marking::none;
+        if (status_ != 304) length.reset();
+    } else if (length) {
+        marking_ = Marking::length;
+        declared_ = *length;
+    } else if (request_.minor_version >= 1) {
+        marking_ = Marking::chunked;
+    } else {
+        marking_ = Marking::close;
+        keep_ = false;
+    }
+    std::string out = compose(head, length);
+    std::string_view piece = out;
+    co_return co_await send(std::span(&piece, 1));
+}
+
+Awaitable<Status> ServerExchange::write(std::string_view bytes) {
+    if (phase_ != Phase::streaming) {
+        co_return Error(ErrorCode::internal, "no answer is being streamed");
+    }
+    if (lost_) co_return gone();
+    if (bytes.empty() || head_only_ || marking_ == Marking::none) co_return Status();
+    if (marking_ == Marking::length && bytes.size() > declared_ - bytes_sent_) {
+        co_return Error(ErrorCode::internal, "the answer is longer than its Content-Length");
+    }
+    std::string prefix;
+    std::array<std::string_view, 3> pieces;
+    pieces[1] = bytes;
+    if (marking_ == Marking::chunked) {
+        prefix = chunk_prefix(bytes.size());
+        pieces[0] = prefix;
+        pieces[2] = "\r\n";
+    }
+    auto sent = co_await send(pieces);
+    if (sent) bytes_sent_ += bytes.size();
+    co_return sent;
+}
+
+Awaitable<Status> ServerExchange::finish() {
+    if (phase_ != Phase::streaming) {
+        co_return Error(ErrorCode::internal, "no answer is being streamed");
+    }
+    if (lost_) co_return gone();
+    if (!head_only_ && marking_ == Marking::length && bytes_sent_ != declared_) {
+        co_return Error(ErrorCode::internal, "the answer is shorter than its Content-Length");
+    }
+    if (marking_ == Marking::chunked && !head_only_) {
+        constexpr std::string_view last = "0\r\n\r\n";
+        auto sent = co_await send(std::span(&last, 1));
+        if (!sent) co_return sent;
+    }
+    phase_ = Phase::finished;
+    co_return Status();
+}
+
+// Not a coroutine itself: the wait must not touch this object, which may be gone when it begins.
+Awaitable<void> ServerExchange::client_gone() {
+    body_.before_read = [this] { return connection_->end_watch(); };
+    return ServerConnection::wait_gone(connection_, connection_->epoch());
+}
+
+Upgraded ServerExchange::upgrade() {
+    phase_ = Phase::upgraded;
+    return connection_->hand_over();
+}
+
+Awaitable<bool> ServerExchange::drop_rest_of_body() {
+    if (body_.done()) co_return true;
+    if (body_.before_first_read) co_return false;
+    connection_->deadline = std::chrono::steady_clock::now() + max_drop_time;
+    std::string scratch(16 * 1024, '\0');
+    std::uint64_t dropped = 0;
+    while (dropped <= max_dropped_body) {
+        auto count = co_await body_.read_some(scratch);
+        if (!count) co_return false;
+        if (*count == 0 || body_.done()) co_return true;
+        dropped += *count;
+    }
+    co_return false;
+}
+
+Awaitable<bool> ServerExchange::end() {
+    if (phase_ == Phase::fresh) {
+        std::string body = error_body("GENERAL::UNKNOWN_ERROR", "An unexpected error occurred.");
+        Response failure = json_response(500, std::move(body));
+        co_await respond(std::move(failure));
+    }
+    connection_->end_exchange();
+    if (phase_ == Phase::upgraded) co_return false;
+    co_await connection_->end_watch();
+    if (phase_ == Phase::streaming || lost_) {
+        // A body without its end: only a closed connection tells the client.
+        connection_->cut();
+        co_return false;
+    }
+    bool reusable = keep_ && co_await drop_rest_of_body();
+    if (!reusable && (!body_.done() || !connection_->input().buffer.empty())) {
+        co_await connection_->linger();
+    }
+    co_return reusable;
+}
+
+}  // namespace opensandbox::http

@@ -1,0 +1,59 @@
+#pragma once
+
+#include "http/incoming_body.hpp"
+#include "http/server_connection.hpp"
+
+#include <optional>
+
+namespace opensandbox::http {
+
+/// One request on a server connection and its answer.
+class ServerExchange final : public Exchange {
+  public:
+    ServerExchange(std::shared_ptr<ServerConnection> connection, RequestHead head, Framing framing);
+
+    [[nodiscard]] const RequestHead& request() const override { return request_; }
+    RequestHead& request() override { return request_; }
+    BodyReader& body() override { return body_; }
+    [[nodiscard]] std::string peer_address() const override;
+
+    Awaitable<void> respond(Response response) override;
+    Awaitable<Status> start(ResponseHead head) override;
+    Awaitable<Status> write(std::string_view bytes) override;
+    Awaitable<Status> finish() override;
+    [[nodiscard]] bool started() const override { return phase_ != Phase::fresh; }
+    [[nodiscard]] int status() const override { return status_; }
+    [[nodiscard]] std::uint64_t bytes_sent() const override { return bytes_sent_; }
+    Awaitable<void> client_gone() override;
+    Upgraded upgrade() override;
+
+    /// After the handler: answers what it left open, and makes the connection ready for the next
+    /// request. False when the connection ends.
+    Awaitable<bool> end();
+
+  private:
+    enum class Phase : std::uint8_t { fresh, streaming, finished, upgraded };
+    /// How the end of our body is marked.
+    enum class Marking : std::uint8_t { none, length, chunked, close };
+
+    [[nodiscard]] bool may_keep_connection(const Fields& fields) const;
+    std::string compose(const ResponseHead& head, std::optional<std::uint64_t> length);
+    Awaitable<Status> send(std::span<const std::string_view> pieces);
+    Awaitable<Status> send_continue();
+    Awaitable<bool> drop_rest_of_body();
+
+    std::shared_ptr<ServerConnection> connection_;
+    RequestHead request_;
+    IncomingBody body_;
+    Phase phase_ = Phase::fresh;
+    Marking marking_ = Marking::none;
+    bool wants_keep_alive_;
+    bool head_only_;
+    bool keep_ = false;
+    bool lost_ = false;
+    int status_ = 0;
+    std::uint64_t bytes_sent_ = 0;
+    std::uint64_t declared_ = 0;
+};
+
+}  // namespace opensandbox::http

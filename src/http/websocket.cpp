@@ -1,0 +1,84 @@
+#include "http/websocket.hpp"
+
+#include "net/task.hpp"
+
+#include <openssl/evp.h>
+
+#include <array>
+#include <chrono>
+
+namespace opensandbox::http {
+namespace {
+
+constexpr std::string_view accept_suffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+constexpr std::size_t max_close_reason = 123;
+
+bool is_continuation_byte(char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
+}
+
+}  // namespace
+
+bool is_websocket_upgrade(const RequestHead& request) {
+    auto key = request.fields.get("Sec-WebSocket-Key");
+    return request.method == "GET" && request.minor_version >= 1 &&
+           request.fields.has_token("Connection", "upgrade") &&
+           request.fields.has_token("Upgrade", "websocket") &&
+           request.fields.get("Sec-WebSocket-Version") == std::string_view("13") && key &&
+           !key->empty();
+}
+
+std::string websocket_accept(std::string_view key) {
+    std::string text(key);
+    text += accept_suffix;
+    std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+    unsigned int size = 0;
+    if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr) != 1) {
+        return {};
+    }
+    std::array<unsigned char, EVP_MAX_MD_SIZE * 2> encoded{};
+    int length = EVP_EncodeBlock(encoded.data(), digest.data(), static_cast<int>(size));
+    return {encoded.begin(), encoded.begin() + length};
+}
+
+std::string websocket_close_frame(std::uint16_t code, std::string_view reason) {
+    if (reason.size() > max_close_reason) {
+        std::size_t cut = max_close_reason;
+        while (cut > 0 && is_continuation_byte(reason[cut]))
+            --cut;
+        reason = reason.substr(0, cut);
+    }
+    std::string frame;
+    frame += static_cast<char>(0x88);
+    frame += static_cast<char>(reason.size() + 2);
+    frame += static_cast<char>(code >> 8);
+    frame += static_cast<char>(code & 0xFF);
+    frame += reason;
+    return frame;
+}
+
+Awaitable<void> accept_and_close(Exchange& exchange, std::uint16_t code, std::string_view reason) {
+    constexpr std::chrono::seconds patience{2};
+    std::string frame = websocket_close_frame(code, reason);
+    auto key = exchange.request().fields.get("Sec-WebSocket-Key").value_or("");
+    ResponseHead head(101);
+    head.fields.add("Upgrade", "websocket");
+    head.fields.add("Connection", "Upgrade");
+    head.fields.add("Sec-WebSocket-Accept", websocket_accept(key));
+    auto started = co_await exchange.start(std::move(head));
+    if (!started) co_return;
+    Upgraded connection = exchange.upgrade();
+    auto written = co_await net::write_all(*connection.stream, frame);
+    if (!written) co_return;
+    connection.stream->shutdown_send();
+    // Reading the client's own close frame before closing spares it a reset.
+    net::Deadline deadline(connection.stream->executor(), patience,
+                           [&connection] { connection.stream->close(); });
+    std::string rest(512, '\0');
+    while (true) {
+        auto count = co_await connection.stream->read_some(rest);
+        if (!count || *count == 0) co_return;
+    }
+}
+
+}  // namespace opensandbox::http
