@@ -5,7 +5,6 @@ import random
 import re
 import signal
 import subprocess
-import time
 from pathlib import Path
 
 from support import census
@@ -30,6 +29,10 @@ def free_range():
         prefix = f"10.{random.randint(180, 250)}."
         if f"\n{prefix}" not in "\n" + taken and f" {prefix}" not in taken:
             return f"{prefix}0.0/20"
+
+
+def stop_spawner(state_directory):
+    run(ROOT / "packaging/stop-spawner", state_directory, check=False)
 
 
 def command_of(pid):
@@ -99,7 +102,7 @@ class Server:
         def listening():
             with self.log.open("rb") as log:
                 log.seek(offset)
-                found = re.search(rb"127\.0\.0\.1:(\d+)", log.read())
+                found = re.search(rb"(?:127\.0\.0\.1|0\.0\.0\.0):(\d+)", log.read())
             if found:
                 return f"127.0.0.1:{found[1].decode()}"
             if self.process.poll() is not None:
@@ -179,7 +182,7 @@ class Server:
         finally:
             if self.process and self.process.poll() is None:
                 self.stop()
-            run(ROOT / "packaging/stop-spawner", self.state, check=False)
+            stop_spawner(self.state)
 
     def census(self):
         return census.settled(self.executable, self.state)
@@ -251,6 +254,3 @@ class Sandbox:
 def wait_gone(pid, timeout=10):
     eventually(lambda: not os.path.exists(f"/proc/{pid}"), timeout, what=f"the end of {pid}")
 
-
-def now():
-    return time.monotonic()

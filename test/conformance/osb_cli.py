@@ -1,0 +1,105 @@
+"""The published `osb`, unmodified, against our server."""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.shell import eventually, run
+
+OSB = Path(sys.executable).parent / "osb"
+
+
+@pytest.fixture(params=[False, True], ids=["direct", "proxy"])
+def osb(server, request):
+    extra = {"OPEN_SANDBOX_USE_SERVER_PROXY": "true"} if request.param else {}
+
+    def call(*argv, check=True, input=None, json_output=False):
+        argv = list(argv)
+        if json_output:
+            # Options stand before `--`, which begins the command for the sandbox.
+            at = argv.index("--") if "--" in argv else len(argv)
+            argv[at:at] = ["-o", "json"]
+        done = run(OSB, "--no-color", *argv, check=check, input=input, timeout=90,
+                   env={**server.environment(), **extra})
+        return json.loads(done.stdout) if json_output else done
+
+    return call
+
+
+@pytest.fixture
+def id(osb):
+    made = osb("sandbox", "create", "--image", "host", "--timeout", "10m", "-m", "by=osb",
+               json_output=True)["id"]
+    yield made
+    osb("sandbox", "kill", made, check=False)
+
+
+def test_sandbox_create_list_get_renew_endpoint_metrics_health_kill(osb, id):
+    shown = osb("sandbox", "get", id, json_output=True)
+    assert shown["id"] == id and shown["status"]["state"] == "Running"
+    assert shown["metadata"] == {"by": "osb"}
+    listed = osb("sandbox", "list", "-m", "by=osb", "-s", "running", json_output=True)
+    assert [i["id"] for i in listed["items"]] == [id]
+    assert listed["pagination"]["total_items"] == 1
+    assert id[:8] in osb("sandbox", "list").stdout
+    assert osb("sandbox", "renew", id, "--timeout", "2h", json_output=True)["sandbox_id"] == id
+    assert osb("sandbox", "endpoint", id, "--port", "8080", json_output=True)["endpoint"]
+    assert osb("sandbox", "metrics", id, json_output=True)["memory_total_in_mib"] > 0
+    assert osb("sandbox", "health", id, json_output=True)["healthy"] is True
+    assert osb("sandbox", "kill", id, json_output=True)[0]["status"] == "terminated"
+    gone = osb("sandbox", "get", id, check=False)
+    assert gone.returncode == 1 and "not found" in gone.stderr
+
+
+def test_command_run_prints_the_bytes(osb, id):
+    done = osb("command", "run", id, "--", "sh", "-c", "echo one; printf 'two\\nthree'; echo err >&2")
+    assert done.stdout == "one\ntwo\nthree\n"  # it adds the last line end itself
+    assert done.stderr == "err\n"
+    assert osb("command", "run", id, "--argv", "--", "printf", "%s|", "$HOME", "").stdout == "$HOME||\n"
+    failed = osb("command", "run", id, "--", "sh", "-c", "exit 9", check=False)
+    assert failed.returncode == 1 and "9" in failed.stderr
+    assert osb("command", "run", id, "-w", "/usr", "--", "pwd").stdout == "/usr\n"
+
+
+def test_command_in_the_background(osb, id):
+    started = osb("command", "run", id, "-d", "--", "sh", "-c", "echo begun; sleep 1000", json_output=True)
+    execution = started["execution_id"]
+    assert osb("command", "status", id, execution, json_output=True)["running"] is True
+    eventually(lambda: "begun" in osb("command", "logs", id, execution, "-o", "raw").stdout, 30, 0.2)
+    osb("command", "interrupt", id, execution)
+    assert osb("command", "status", id, execution, json_output=True)["running"] is False
+
+
+def test_files(osb, id, tmp_path):
+    local, back = tmp_path / "local", tmp_path / "back"
+    local.write_bytes(os.urandom(300_000))
+    osb("file", "upload", id, str(local), "/tmp/osb/deep/blob")
+    osb("file", "download", id, "/tmp/osb/deep/blob", str(back))
+    assert back.read_bytes() == local.read_bytes()
+    osb("file", "write", id, "/tmp/osb/a.txt", "-c", "grüße", "--mode", "640")
+    assert osb("file", "cat", id, "/tmp/osb/a.txt").stdout == "grüße"
+    osb("file", "write", id, "/tmp/osb/b.txt", input="from stdin")
+    info = osb("file", "info", id, "/tmp/osb/a.txt", json_output=True)
+    assert info[0]["mode"] == 640 and info[0]["size"] == 7
+    found = osb("file", "search", id, "/tmp/osb", "-p", "*.txt", json_output=True)
+    assert sorted(f["path"] for f in found) == ["/tmp/osb/a.txt", "/tmp/osb/b.txt"]
+    osb("file", "replace", id, "/tmp/osb/a.txt", "--old", "grüße", "--new", "greetings")
+    assert osb("file", "cat", id, "/tmp/osb/a.txt").stdout == "greetings"
+    osb("file", "mkdir", id, "/tmp/osb/made", "--mode", "700")
+    osb("file", "mv", id, "/tmp/osb/b.txt", "/tmp/osb/made/b.txt")
+    osb("file", "chmod", id, "/tmp/osb/a.txt", "--mode", "600")
+    assert osb("file", "info", id, "/tmp/osb/a.txt", json_output=True)[0]["mode"] == 600
+    osb("file", "rm", id, "/tmp/osb/a.txt")
+    osb("file", "rmdir", id, "/tmp/osb")
+    missing = osb("file", "cat", id, "/tmp/osb/a.txt", check=False)
+    assert missing.returncode == 1 and missing.stderr.strip()
+
+
+def test_errors(osb):
+    for argv in (("sandbox", "get", "none"), ("sandbox", "create", "--image", "no/such:image"),
+                 ("command", "run", "none", "--", "true")):
+        done = osb(*argv, check=False)
+        assert done.returncode == 1 and done.stderr.strip(), argv

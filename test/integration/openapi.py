@@ -1,0 +1,99 @@
+"""specs/ and what is served agree: the documents are valid, every reply is checked against them by
+the harness, and here every operation is called at least once."""
+
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from openapi_spec_validator import validate
+
+from support import contract, rootfs
+
+
+@pytest.mark.parametrize("surface", contract.SURFACES)
+def test_the_documents_are_valid(surface):
+    validate(contract.document(surface))
+
+
+def test_the_check_finds_what_is_wrong():
+    class Reply:
+        status, body, headers = 200, b'{"status":"ill"}', []
+
+        @staticmethod
+        def header(name):
+            return "application/json"
+
+    with pytest.raises(AssertionError, match="healthy"):
+        contract.check_reply("lifecycle", "GET", "/health", Reply)
+    Reply.status = 299
+    with pytest.raises(AssertionError, match="only"):
+        contract.check_reply("lifecycle", "GET", "/health", Reply)
+
+
+def test_every_operation_of_the_server_answers_as_documented(server, sandbox):
+    api, bare = server.api(), server.api(prefix="")
+    in_an_hour = (datetime.now(timezone.utc) + timedelta(hours=1)).isoformat()
+    before = set(contract.exercised)
+    contract.exercised.clear()
+    assert api.post("/sandboxes", {}).status == 422
+    assert api.get("/sandboxes").status == 200
+    assert api.get(sandbox.path()).status == 200
+    assert api.patch(sandbox.path("/metadata"), {"a": "b"}).status == 200
+    assert api.post(sandbox.path("/renew-expiration"), {"expiresAt": in_an_hour}).status == 200
+    assert api.get(sandbox.path("/endpoints/80")).status == 200
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        assert api.request(method, sandbox.path("/proxy/1/x")).status == 502
+    assert api.get("/images").status == 200
+    layer = rootfs.tar_of([("etc/x", b"y")])
+    reply = api.post("/images", layer, query={"reference": "documented:1"},
+                     headers={"Content-Type": "application/octet-stream"})
+    assert reply.status in (200, 201), reply
+    assert api.delete("/images/documented:1").status == 204
+    for path in ("/health", "/version", "/metrics"):
+        assert bare.get(path).status == 200
+    assert api.post("/metrics/events", {
+        "eventType": "sandbox.create", "createDurationMs": 5, "success": True}).status == 204
+    assert api.delete(sandbox.path()).status == 204
+    done = {(m, t) for s, m, t in contract.exercised if s == "lifecycle"}
+    contract.exercised |= before
+    assert contract.operations("lifecycle") - done == set()
+
+
+def test_every_operation_of_the_agent_answers_as_documented(sandbox):
+    agent = sandbox.agent
+    contract.exercised.clear()
+    assert agent.get("/ping").status == 200
+    assert agent.post("/command", {}).status == 400
+    events = list(agent.events({"command": "echo 1; sleep 1000", "background": True}))
+    id = events[0]["text"]
+    assert agent.get(f"/command/status/{id}").json["running"] is True
+    logs = agent.get(f"/command/{id}/logs", query={"cursor": 0})
+    assert logs.status == 200
+    assert agent.delete("/command", query={"id": id}).status == 200
+    assert agent.write("/tmp/o/a.txt", "one two one\n").status == 200
+    assert agent.get("/files/info", query={"path": ["/tmp/o/a.txt", "/tmp/o"]}).status == 200
+    assert agent.post("/files/permissions", {"/tmp/o/a.txt": {"mode": 600}}).status == 200
+    replaced = agent.post("/files/replace", {"/tmp/o/a.txt": {"old": "one", "new": "1"}},
+                          query={"verbose": "true"})
+    assert replaced.json == {"/tmp/o/a.txt": {"replacedCount": 2}}
+    assert agent.get("/files/search", query={"path": "/tmp/o", "pattern": "*.txt"}).status == 200
+    assert agent.read("/tmp/o/a.txt").body == b"1 two 1\n"
+    part = agent.get("/files/download", query={"path": "/tmp/o/a.txt"}, headers={"Range": "bytes=2-4"})
+    assert (part.status, part.body) == (206, b"two")
+    assert agent.post("/files/mv", [{"src": "/tmp/o/a.txt", "dest": "/tmp/o/d/b.txt"}]).status == 200
+    assert agent.post("/directories", {"/tmp/o/e/f": {"mode": 755}}).status == 200
+    listing = agent.get("/directories/list", query={"path": "/tmp/o", "depth": 2}).json
+    assert [f["path"] for f in listing] == ["/tmp/o/d", "/tmp/o/d/b.txt", "/tmp/o/e", "/tmp/o/e/f"]
+    assert agent.delete("/files", query={"path": "/tmp/o/d/b.txt"}).status == 200
+    assert agent.delete("/directories", query={"path": "/tmp/o"}).status == 200
+    assert agent.get("/metrics").status == 200
+    watch = sandbox.connect()
+    response = watch.open("GET", "/metrics/watch")
+    sample = json.loads(response.readline())
+    contract._validate("execd", "/components/schemas/Metrics", sample, "a sample")
+    watch.close()
+    contract.exercised.add(("execd", "get", "/metrics/watch"))
+    for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
+        assert agent.request(method, "/proxy/1/x").status == 502
+    done = {(m, t) for s, m, t in contract.exercised if s == "execd"}
+    assert contract.operations("execd") - done == set()

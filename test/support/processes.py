@@ -1,0 +1,20 @@
+"""Finding a sandbox's processes from the host."""
+
+import os
+from pathlib import Path
+
+
+def agent_process(sandbox):
+    """The host's process id of a sandbox's process 1."""
+    namespace = sandbox.sh("readlink /proc/self/ns/pid").strip()
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/ns/pid") != namespace:
+                continue
+            status = Path(f"/proc/{pid}/status").read_text()
+        except OSError:
+            continue
+        numbers = next(line for line in status.splitlines() if line.startswith("NSpid:")).split()
+        if numbers[-1] == "1":
+            return int(pid)
+    raise AssertionError("no process 1 found")
