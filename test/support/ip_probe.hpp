@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <linux/errqueue.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -167,6 +168,64 @@ inline void send_datagram(const TestNamespace& place, const std::string& source,
     checked(static_cast<int>(::sendto(fd.get(), text.data(), text.size(), 0, target.get(),
                                       target.size)),
             "sendto");
+}
+
+/// Sees every TCP segment that arrives in a namespace.
+class SegmentTap {
+  public:
+    explicit SegmentTap(const TestNamespace& place)
+        : fd_(place.run([] {
+              return UniqueFd(checked(
+                  ::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, IPPROTO_TCP), "raw"));
+          })) {}
+
+    /// The port that the next segment comes from; 0 when patience ran out.
+    [[nodiscard]] int next_source_port() const {
+        if (!wait_for(fd_.get(), POLLIN)) return 0;
+        std::uint8_t packet[256];
+        checked(static_cast<int>(::recv(fd_.get(), packet, sizeof(packet), 0)), "recv");
+        tcphdr segment;
+        std::memcpy(&segment, packet + (packet[0] & 0xf) * 4, sizeof(segment));
+        return ntohs(segment.source);
+    }
+
+  private:
+    UniqueFd fd_;
+};
+
+/// Sends a segment that both opens and ends a connection, which fits none.
+inline void send_senseless_segment(const TestNamespace& place, const std::string& source,
+                                   const std::string& to, int source_port, int port) {
+    struct {
+        in_addr source, to;
+        std::uint8_t zero = 0, protocol = IPPROTO_TCP;
+        std::uint16_t size = htons(sizeof(tcphdr));
+        tcphdr segment{};
+    } summed;
+    static_assert(sizeof(summed) == 32);
+    const SocketAddress from(source, source_port);
+    const SocketAddress target(to, 0);
+    summed.source = reinterpret_cast<const sockaddr_in&>(from.storage).sin_addr;
+    summed.to = reinterpret_cast<const sockaddr_in&>(target.storage).sin_addr;
+    summed.segment.source = htons(static_cast<std::uint16_t>(source_port));
+    summed.segment.dest = htons(static_cast<std::uint16_t>(port));
+    summed.segment.doff = sizeof(tcphdr) / 4;
+    summed.segment.syn = summed.segment.fin = 1;
+    std::uint32_t sum = 0;
+    for (std::size_t at = 0; at < sizeof(summed); at += 2) {
+        std::uint16_t word;
+        std::memcpy(&word, reinterpret_cast<const char*>(&summed) + at, sizeof(word));
+        sum += word;
+    }
+    while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+    summed.segment.check = static_cast<std::uint16_t>(~sum);
+    place.run([&] {
+        const UniqueFd fd(
+            checked(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, IPPROTO_TCP), "raw socket"));
+        checked(static_cast<int>(::sendto(fd.get(), &summed.segment, sizeof(tcphdr), 0,
+                                          target.get(), target.size)),
+                "sendto");
+    });
 }
 
 /// How a datagram was refused, and which address the refusal came from.
