@@ -31,6 +31,9 @@ struct AgentOptions {
     /// Act as init: own `entrypoint`, reap orphans, end with the entrypoint's code.
     bool init = false;
     std::vector<std::string> entrypoint;
+    /// The entrypoint writes to the agent's own standard output and error (a container's log)
+    /// instead of into the agent's memory.
+    bool inherit_output = false;
     /// Called once, when the socket accepts and the entrypoint was started, or with the reason why
     /// it could not be; the agent then ends.
     std::function<void(const Status&)> on_ready;

@@ -1,0 +1,184 @@
+#include "agent/agent.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <exception>
+
+#include "agent/process/entrypoint.hpp"
+#include "agent/routes.hpp"
+#include "agent/services.hpp"
+#include "agent/signals.hpp"
+#include "base/log.hpp"
+#include "http/server.hpp"
+#include "net/task.hpp"
+
+namespace opensandbox::agent {
+namespace {
+
+constexpr std::chrono::milliseconds kTermGrace{1'000};
+constexpr std::chrono::milliseconds kKillGrace{1'000};
+constexpr std::chrono::milliseconds kPoll{20};
+constexpr std::chrono::hours kSweepEvery{1};
+
+Environment with_agent_variables(const AgentOptions& options) {
+    Environment environment(options.environment);
+    // The token opens the agent: what runs in the sandbox must not have it.
+    environment.erase("EXECD_ACCESS_TOKEN");
+    return environment;
+}
+
+std::string temporary_directory(const AgentOptions& options) {
+    std::string directory(Environment(options.environment).get("TMPDIR").value_or(""));
+    return directory.starts_with('/') ? directory : "/tmp";
+}
+
+/// One agent from its start to its end.
+class Agent {
+  public:
+    explicit Agent(AgentOptions options)
+        : options_(std::move(options)), services_(loop_.get_executor(), options_) {}
+
+    int run() {
+        Status ready = prepare();
+        if (ready) ready = listen();
+        if (ready && options_.init && !options_.entrypoint.empty()) ready = start_entrypoint();
+        if (options_.on_ready) options_.on_ready(ready);
+        if (!ready) {
+            log::error("agent cannot start", {{"error", ready.error().message()}});
+            return start_failure_code(ready.error());
+        }
+        net::spawn(services_.executor, sweep(), "retention sweep");
+        loop_.run();
+        return exit_code_;
+    }
+
+  private:
+    /// Settings of this process: signals, rights of new files, directory, who may look into it.
+    Status prepare() {
+        auto signals = Signals::take(services_.executor, [this](int number) { signalled(number); });
+        if (!signals) return signals.error();
+        signals_ = std::move(*signals);
+        ::umask(022);
+        const std::string& directory = options_.working_directory;
+        if (directory.empty() || ::chdir(directory.c_str()) != 0) {
+            if (::chdir("/") != 0) return Error::from_errno(errno, "chdir /");
+        }
+        if (options_.init || !options_.access_token.empty()) ::prctl(PR_SET_DUMPABLE, 0);
+        if (options_.init && ::getpid() != 1) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+        return {};
+    }
+
+    Status listen() {
+        auto listener =
+            options_.listener
+                ? net::adopt_listener(services_.executor, std::move(options_.listener))
+                : net::listen_tcp(services_.executor, options_.host, options_.port);
+        if (!listener) return listener.error();
+        server_.emplace(services_.executor, make_handler(services_));
+        server_->serve(std::move(*listener));
+        return {};
+    }
+
+    Status start_entrypoint() {
+        auto started = Entrypoint::start(services_.executor, services_.reaper, options_,
+                                         services_.environment);
+        if (!started) return started.error();
+        entrypoint_ = std::move(*started);
+        entrypoint_->child().on_exit([this] {
+            stop(entrypoint_->child().status()->shell_code());
+        });
+        return {};
+    }
+
+    /// As a shell reports a command that it cannot start.
+    [[nodiscard]] int start_failure_code(const Error& error) const {
+        if (!options_.init || options_.entrypoint.empty() || !server_) return 1;
+        return error.code() == ErrorCode::not_found ? 127 : 126;
+    }
+
+    void signalled(int number) {
+        if (number == SIGCHLD) {
+            services_.reaper.collect();
+        } else if (entrypoint_ && !entrypoint_->child().status()) {
+            // An init passes signals on; what ends it is the end of its entrypoint.
+            entrypoint_->child().signal(number);
+        } else if (number == SIGTERM || number == SIGINT) {
+            stop(0);
+        }
+    }
+
+    void stop(int exit_code) {
+        if (services_.stopping) return;
+        services_.stopping = true;
+        exit_code_ = exit_code;
+        net::spawn(services_.executor, shut_down(), "shutdown");
+    }
+
+    /// Ends the commands, which ends their streams with a terminal event, then the connections.
+    Awaitable<void> shut_down() {
+        net::spawn(services_.executor, end_commands(), "end of commands");
+        co_await server_->drain(kTermGrace + kKillGrace);
+        while (!commands_ended_) co_await net::sleep_for(kPoll);
+        loop_.stop();
+    }
+
+    Awaitable<void> end_commands() {
+        co_await signal_and_wait(SIGTERM, kTermGrace);
+        co_await signal_and_wait(SIGKILL, kKillGrace);
+        commands_ended_ = true;
+    }
+
+    Awaitable<void> signal_and_wait(int number, std::chrono::milliseconds grace) {
+        auto limit = std::chrono::steady_clock::now() + grace;
+        std::size_t running = services_.commands.signal_all(number);
+        while (running > 0 && std::chrono::steady_clock::now() < limit) {
+            co_await net::sleep_for(kPoll);
+            running = services_.commands.signal_all(0);
+        }
+    }
+
+    Awaitable<void> sweep() {
+        while (true) {
+            co_await net::sleep_for(kSweepEvery);
+            services_.commands.sweep(now());
+        }
+    }
+
+    AgentOptions options_;
+    asio::io_context loop_{1};
+    Services services_;
+    std::unique_ptr<Signals> signals_;
+    std::optional<http::Server> server_;
+    std::shared_ptr<Entrypoint> entrypoint_;
+    bool commands_ended_ = false;
+    int exit_code_ = 0;
+};
+
+}  // namespace
+
+Services::Services(asio::any_io_executor loop, const AgentOptions& agent_options)
+    : executor(loop),
+      options(agent_options),
+      environment(with_agent_variables(agent_options)),
+      commands(temporary_directory(agent_options)),
+      files(loop),
+      metrics(loop, environment),
+      loopback(loop) {}
+
+int run(AgentOptions options) {
+    try {
+        Agent agent(std::move(options));
+        return agent.run();
+    } catch (const std::exception& failure) {
+        log::error("agent failed", {{"error", failure.what()}});
+        return 1;
+    }
+}
+
+}  // namespace opensandbox::agent

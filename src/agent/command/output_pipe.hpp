@@ -1,0 +1,45 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <span>
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+#include "net/stream.hpp"
+
+namespace opensandbox::agent {
+
+/// The reading end of one output stream of a process, on the event loop.
+class OutputPipe {
+  public:
+    /// Makes a pipe and puts the end for the process into `write_end`. `on_ready` is called on the
+    /// event loop after arm(), when something can be read.
+    static Result<OutputPipe> open(asio::any_io_executor executor, UniqueFd& write_end,
+                                   std::function<void()> on_ready);
+    OutputPipe(OutputPipe&&) noexcept;
+    OutputPipe& operator=(OutputPipe&&) = delete;
+    ~OutputPipe();
+
+    /// Whether a read may give something now.
+    [[nodiscard]] bool ready() const;
+    /// Whether all that is wanted was read.
+    [[nodiscard]] bool ended() const;
+    /// Reads without waiting; 0 when there is nothing now or no more.
+    std::size_t read(std::span<char> into);
+    /// Asks for one call of `on_ready`; does nothing while one is due.
+    void arm();
+    /// The process ended: only what is in the pipe by now is still wanted. Others may hold the
+    /// writing end for ever.
+    void limit_to_present();
+    /// Reads and drops whatever the survivors of the process still write, so that they neither
+    /// block nor die of a closed pipe; lets go when the last one closes it.
+    void discard_rest() &&;
+
+  private:
+    struct State;
+    explicit OutputPipe(std::shared_ptr<State> state);
+    std::shared_ptr<State> state_;
+};
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,67 @@
+#pragma once
+
+#include <chrono>
+#include <list>
+#include <memory>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "agent/command/output_store.hpp"
+#include "agent/process/reaper.hpp"
+#include "base/clock.hpp"
+
+namespace opensandbox::agent {
+
+/// What is known of one command, running or ended (execd contract 3.5).
+struct CommandRecord {
+    CommandRecord() = default;
+    std::string id;
+    std::string content;  ///< the command as requested, cut at 16 KiB
+    Timestamp started_at{};
+    std::optional<Timestamp> finished_at;
+    std::optional<int> exit_code;
+    std::string error;  ///< empty after success
+    std::shared_ptr<Child> child;  ///< while it runs
+    std::shared_ptr<OutputFile> output;  ///< of background commands
+
+    [[nodiscard]] bool running() const { return child != nullptr; }
+    /// The answer of the status route.
+    [[nodiscard]] std::string status_json() const;
+};
+
+/// The commands of this agent. Those that ended are kept for 24 hours, and of them at most the
+/// last `kMaxEnded`; running ones always.
+class CommandRegistry {
+  public:
+    static constexpr std::size_t kMaxEnded = 10'000;
+    static constexpr std::chrono::hours kRetention{24};
+
+    explicit CommandRegistry(std::string temporary_directory) : files_(std::move(temporary_directory)) {}
+
+    /// A record for a command about to start, with a new id.
+    std::shared_ptr<CommandRecord> add(std::string_view content);
+    /// A file for the record's output.
+    Status open_output(CommandRecord& record);
+    /// The command runs; the record learns of its end by itself.
+    void started(const std::shared_ptr<CommandRecord>& record, std::shared_ptr<Child> child);
+    /// The command could not be started: exit code 255 and the reason.
+    void failed(const std::shared_ptr<CommandRecord>& record, std::string reason);
+
+    [[nodiscard]] std::shared_ptr<CommandRecord> find(const std::string& id) const;
+    /// Forgets what ended more than 24 hours before `time`, and limits the output that is kept.
+    void sweep(Timestamp time);
+    /// Sends a signal to the group of every running command; returns how many there are.
+    std::size_t signal_all(int number) const;
+    [[nodiscard]] std::size_t size() const { return records_.size(); }
+
+  private:
+    void finished(const std::shared_ptr<CommandRecord>& record);
+    void forget_oldest();
+
+    OutputDirectory files_;
+    std::unordered_map<std::string, std::shared_ptr<CommandRecord>> records_;
+    std::list<std::shared_ptr<CommandRecord>> ended_;  ///< oldest first
+};
+
+}  // namespace opensandbox::agent

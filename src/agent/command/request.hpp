@@ -1,0 +1,39 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "agent/process/environment.hpp"
+#include "agent/process/spawn.hpp"
+#include "json/document.hpp"
+
+namespace opensandbox::agent {
+
+struct Services;
+
+/// A checked body of POST /command (execd contract 3.1).
+struct CommandRequest {
+    CommandRequest() = default;
+    std::string command;            ///< shell text; empty when `argv` is given
+    std::vector<std::string> argv;  ///< without a shell
+    std::string cwd;                ///< as requested, empty for the default
+    bool background = false;
+    std::chrono::milliseconds timeout{0};  ///< 0: none
+    std::optional<std::uint32_t> uid;
+    std::optional<std::uint32_t> gid;
+    Environment::Pairs envs;
+
+    /// What status and logs show as the command.
+    [[nodiscard]] std::string content() const;
+};
+
+/// Checks every rule; `invalid_argument` names the field and the rule. Pure.
+Result<CommandRequest> parse_command_request(const json::value& body);
+
+/// What to start for it: environment (agent's, then the EXECD_ENVS file, then the request's), shell,
+/// directory and user. `invalid_argument` when the directory is missing.
+Result<SpawnRequest> prepare_command(const Services& services, const CommandRequest& request);
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,172 @@
+#include "agent/command/routes.hpp"
+
+#include <charconv>
+
+#include "agent/command/background.hpp"
+#include "agent/command/execution.hpp"
+#include "agent/command/request.hpp"
+#include "agent/reply.hpp"
+#include "http/event_stream.hpp"
+
+namespace opensandbox::agent {
+namespace {
+
+constexpr std::size_t kLogPage = std::size_t{1} << 20;
+
+LineForm form_for(const Services& services, http::Exchange& exchange) {
+    if (services.environment.get("EXECD_LEGACY_LINE_EVENTS") == "1") return LineForm::stripped;
+    return line_form_for(exchange.request().fields.get("User-Agent").value_or(""));
+}
+
+/// The whole stream of a background command: it began, or why it could not.
+Awaitable<void> run_background(Services& services, http::Exchange& exchange,
+                               std::shared_ptr<CommandRecord> record, SpawnRequest request,
+                               std::chrono::milliseconds timeout) {
+    Status started = start_background(services.executor, services.reaper, services.commands, record,
+                                      std::move(request), timeout);
+    EventWriter events;
+    events.at(to_millis(now()));
+    events.init(record->id);
+    if (started) {
+        events.complete(0);
+    } else {
+        events.error("CommandExecError", started.error().message(), {started.error().message()});
+    }
+    Status sent = co_await exchange.start(http::event_stream_head());
+    if (sent) sent = co_await exchange.write(events.buffer());
+    if (sent) sent = co_await exchange.finish();
+}
+
+Awaitable<void> run_command(Services& services, http::Exchange& exchange) {
+    Result<json::value> body = co_await read_json(exchange);
+    if (!body) {
+        co_await reply_error(exchange, body.error());
+        co_return;
+    }
+    Result<CommandRequest> request = parse_command_request(*body);
+    if (!request) {
+        co_await reply_error(exchange, request.error());
+        co_return;
+    }
+    Result<SpawnRequest> prepared = prepare_command(services, *request);
+    if (!prepared) {
+        co_await reply_error(exchange, prepared.error());
+        co_return;
+    }
+    auto record = services.commands.add(request->content());
+    if (request->background) {
+        co_await run_background(services, exchange, record, std::move(*prepared), request->timeout);
+        co_return;
+    }
+    auto execution = Execution::start(services.executor, services.reaper, services.commands, record,
+                                      std::move(*prepared), form_for(services, exchange),
+                                      request->timeout);
+    co_await Execution::stream(execution, exchange);
+}
+
+Awaitable<void> interrupt_command(Services& services, http::Exchange& exchange) {
+    http::Query query(exchange.request().query());
+    std::string id(query.get("id").value_or(""));
+    if (id.empty()) {
+        co_await reply_error(exchange, 400, code::kMissingQuery, "query parameter id is required");
+        co_return;
+    }
+    auto record = services.commands.find(id);
+    if (!record) {
+        co_await reply_error(exchange, 500, code::kRuntimeError, "no such command: " + id);
+        co_return;
+    }
+    Status done = co_await interrupt(services.executor, services.reaper, record);
+    if (done) {
+        co_await reply_empty(exchange);
+    } else {
+        co_await reply_error(exchange, done.error());
+    }
+}
+
+Awaitable<void> command_status(Services& services, http::Exchange& exchange) {
+    std::string id(exchange.parameter("id"));
+    auto record = services.commands.find(id);
+    if (!record) {
+        co_await reply_error(exchange, 404, code::kInvalidBody, "no such command: " + id);
+        co_return;
+    }
+    co_await reply_json(exchange, 200, record->status_json());
+}
+
+/// A missing or unreadable cursor is 0, a negative one is wrong (contract 3.5).
+std::int64_t cursor_of(http::Exchange& exchange) {
+    http::Query query(exchange.request().query());
+    std::string_view text = query.get("cursor").value_or("");
+    std::int64_t cursor = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cursor);
+    return error == std::errc() && end == text.data() + text.size() ? cursor : 0;
+}
+
+Awaitable<void> command_logs(Services& services, http::Exchange& exchange) {
+    std::string id(exchange.parameter("id"));
+    std::int64_t cursor = cursor_of(exchange);
+    if (cursor < 0) {
+        co_await reply_error(exchange, 400, code::kInvalidBody, "cursor: must not be negative");
+        co_return;
+    }
+    auto record = services.commands.find(id);
+    if (!record || !record->output) {
+        int status = record ? 400 : 404;
+        co_await reply_error(exchange, status, code::kInvalidBody,
+                             record ? "command " + id + " does not run in the background"
+                                    : "no such command: " + id);
+        co_return;
+    }
+    std::function<Result<OutputPage>()> read = [output = record->output, cursor,
+                                                growing = record->running()] {
+        return output->read(static_cast<std::uint64_t>(cursor), kLogPage, growing);
+    };
+    Result<OutputPage> page = co_await services.files.run(std::nullopt, std::move(read));
+    if (!page) {
+        co_await reply_error(exchange, 500, code::kRuntimeError, page.error().message());
+        co_return;
+    }
+    http::Response response(200, "text/plain; charset=utf-8", std::move(page->bytes));
+    response.head.fields.set("EXECD-COMMANDS-TAIL-CURSOR", std::to_string(page->next));
+    co_await exchange.respond(std::move(response));
+}
+
+/// "name/major.minor": whether it is below 1.1. Anything unreadable counts as new.
+bool below_one_one(std::string_view version) {
+    unsigned major = 0;
+    unsigned minor = 0;
+    const char* end = version.data() + version.size();
+    auto first = std::from_chars(version.data(), end, major);
+    if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return false;
+    auto second = std::from_chars(first.ptr + 1, end, minor);
+    if (second.ec != std::errc()) return false;
+    return major < 1 || (major == 1 && minor < 1);
+}
+
+}  // namespace
+
+LineForm line_form_for(std::string_view user_agent) {
+    constexpr std::string_view kMark = "-SDK/";
+    std::size_t mark = user_agent.find(kMark);
+    if (!user_agent.starts_with("OpenSandbox-") || mark == std::string_view::npos) {
+        return LineForm::exact;
+    }
+    return below_one_one(user_agent.substr(mark + kMark.size())) ? LineForm::stripped
+                                                                 : LineForm::exact;
+}
+
+void add_command_routes(http::Router& router, Services& services) {
+    auto bind = [&services](Awaitable<void> (*handler)(Services&, http::Exchange&)) {
+        return [&services, handler](http::Exchange& exchange) {
+            return handler(services, exchange);
+        };
+    };
+    router.add("POST", "/command", bind(run_command));
+    router.add("DELETE", "/command", bind(interrupt_command));
+    router.add("DELETE", "/code", bind(interrupt_command));
+    router.add("GET", "/command/status/{id}", bind(command_status));
+    router.add("GET", "/command/{id}/logs", bind(command_logs));
+}
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,18 @@
+#pragma once
+
+#include <string_view>
+
+#include "agent/command/line_splitter.hpp"
+#include "agent/services.hpp"
+#include "http/router.hpp"
+
+namespace opensandbox::agent {
+
+/// /command and what belongs to it (execd contract 3). `services` is borrowed.
+void add_command_routes(http::Router& router, Services& services);
+
+/// The form of output events for a client: an SDK of OpenSandbox older than 1.1 names itself in
+/// User-Agent ("OpenSandbox-Python-SDK/0.1.9") and gets the stripped one.
+LineForm line_form_for(std::string_view user_agent);
+
+}  // namespace opensandbox::agent

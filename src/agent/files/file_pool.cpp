@@ -1,0 +1,34 @@
+#include "agent/files/file_pool.hpp"
+
+#include <chrono>
+
+namespace opensandbox::agent {
+namespace {
+
+constexpr std::size_t kThreads = 2;
+constexpr std::chrono::seconds kIdle{5};
+
+}  // namespace
+
+FilePool::FilePool(asio::any_io_executor executor) : executor_(std::move(executor)) {}
+
+FilePool::~FilePool() {
+    idle_end_.reset();
+    if (pool_) pool_->join();
+}
+
+asio::thread_pool& FilePool::threads() {
+    idle_end_.reset();
+    if (!pool_) pool_ = std::make_unique<asio::thread_pool>(kThreads);
+    return *pool_;
+}
+
+void FilePool::idle() {
+    if (!pool_) return;
+    idle_end_ = std::make_unique<net::Deadline>(executor_, kIdle, [this] {
+        // No work is in flight: the threads wait and end at once.
+        if (in_flight_ == 0) pool_.reset();
+    });
+}
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "agent/files/identity.hpp"
+#include "net/task.hpp"
+
+namespace opensandbox::agent {
+
+/// Does blocking file work beside the event loop. Its two threads are started by the first piece of
+/// work and ended after a few idle seconds, so that an idle agent has only one thread.
+class FilePool {
+  public:
+    explicit FilePool(asio::any_io_executor executor);
+    FilePool(const FilePool&) = delete;
+    FilePool& operator=(const FilePool&) = delete;
+    ~FilePool();
+
+    /// Runs `work`, as another user when `identity` says so.
+    template <class T>
+    Awaitable<Result<T>> run(std::optional<Identity> identity, std::function<Result<T>()> work) {
+        Lease lease(*this);
+        std::function<Result<T>()> job = [identity = std::move(identity),
+                                          work = std::move(work)]() -> Result<T> {
+            if (!identity) return work();
+            IdentityScope scope(*identity);
+            if (!scope.status()) return scope.status().error();
+            return work();
+        };
+        co_return co_await net::run_blocking(threads(), std::move(job));
+    }
+
+  private:
+    /// Counts work in flight; the last one to go arms the end of the threads.
+    class Lease {
+      public:
+        explicit Lease(FilePool& pool) : pool_(pool) { ++pool_.in_flight_; }
+        Lease(const Lease&) = delete;
+        Lease& operator=(const Lease&) = delete;
+        ~Lease() {
+            if (--pool_.in_flight_ == 0) pool_.idle();
+        }
+
+      private:
+        FilePool& pool_;
+    };
+
+    asio::thread_pool& threads();
+    void idle();
+
+    asio::any_io_executor executor_;
+    std::unique_ptr<asio::thread_pool> pool_;
+    std::unique_ptr<net::Deadline> idle_end_;
+    std::size_t in_flight_ = 0;
+};
+
+}  // namespace opensandbox::agent

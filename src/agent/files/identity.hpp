@@ -1,0 +1,38 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace opensandbox::agent {
+
+/// The user as whom a file operation is done (execd contract 6.9).
+struct Identity {
+    Identity(uid_t u, gid_t g) : uid(u), gid(g) {}
+    uid_t uid;
+    gid_t gid;
+};
+
+/// Makes file access of the calling thread, and of it alone, that of another user while it exists.
+/// `unsupported` when this process may not do so. Nothing is switched for the user it already is.
+class IdentityScope {
+  public:
+    explicit IdentityScope(const Identity& identity);
+    IdentityScope(const IdentityScope&) = delete;
+    IdentityScope& operator=(const IdentityScope&) = delete;
+    ~IdentityScope();
+
+    [[nodiscard]] const Status& status() const { return status_; }
+
+  private:
+    Status status_;
+    bool groups_changed_ = false;
+    bool ids_changed_ = false;
+    std::vector<gid_t> former_groups_;
+    uid_t former_uid_ = 0;
+    gid_t former_gid_ = 0;
+};
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,30 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "agent/metrics/usage.hpp"
+#include "net/stream.hpp"
+
+namespace opensandbox::agent {
+
+/// Answers /metrics at once. The share of CPU time is that since an earlier sample; samples are taken
+/// every second while anyone asked within the last minute, and not at all otherwise.
+class Sampler {
+  public:
+    Sampler(asio::any_io_executor executor, const Environment& environment);
+    ~Sampler();
+    Sampler(const Sampler&) = delete;
+    Sampler& operator=(const Sampler&) = delete;
+
+    /// The answer as JSON (execd contract 7): all five members, used at most total, 0 to 100 %.
+    std::string read();
+
+  private:
+    struct State;
+    static Awaitable<void> keep_sampling(std::shared_ptr<State> state);
+    std::shared_ptr<State> state_;
+};
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,75 @@
+#include "agent/process/entrypoint.hpp"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+
+#include "agent/process/spawn.hpp"
+
+namespace opensandbox::agent {
+namespace {
+
+constexpr std::size_t kRingSize = std::size_t{256} * 1024;
+/// Pieces read in one turn of the event loop, so that a loud process leaves time for others.
+constexpr int kPiecesPerTurn = 4;
+
+}  // namespace
+
+void OutputRing::append(std::string_view bytes) {
+    total_ += bytes.size();
+    if (bytes.size() > capacity_) bytes.remove_prefix(bytes.size() - capacity_);
+    std::size_t fits = std::min(bytes.size(), capacity_ - bytes_.size());
+    bytes_.append(bytes.substr(0, fits));
+    bytes.remove_prefix(fits);
+    while (!bytes.empty()) {
+        std::size_t size = std::min(bytes.size(), bytes_.size() - begin_);
+        bytes_.replace(begin_, size, bytes.substr(0, size));
+        begin_ = (begin_ + size) % bytes_.size();
+        bytes.remove_prefix(size);
+    }
+}
+
+std::string OutputRing::contents() const { return bytes_.substr(begin_) + bytes_.substr(0, begin_); }
+
+Result<std::shared_ptr<Entrypoint>> Entrypoint::start(asio::any_io_executor executor,
+                                                      Reaper& reaper, const AgentOptions& options,
+                                                      const Environment& environment) {
+    auto entrypoint = std::make_shared<Entrypoint>(kRingSize);
+    SpawnRequest request;
+    request.programs.push_back(program_of(options.entrypoint, environment.get("PATH")));
+    request.environment = environment.entries();
+    if (options.uid != ::geteuid() || options.gid != ::getegid()) {
+        request.credentials = credentials_for(options.uid, options.gid);
+    }
+    UniqueFd write_end;
+    if (options.inherit_output) {
+        request.standard_output = STDOUT_FILENO;
+        request.standard_error = STDERR_FILENO;
+    } else {
+        auto pipe = OutputPipe::open(executor, write_end, [raw = entrypoint.get()] {
+            raw->read_output();
+        });
+        if (!pipe) return pipe.error();
+        entrypoint->pipes_.push_back(std::move(*pipe));
+        request.standard_output = write_end.get();
+        request.standard_error = write_end.get();
+    }
+    Result<pid_t> pid = spawn(request);
+    if (!pid) return pid.error().within("entrypoint " + options.entrypoint.front());
+    entrypoint->child_ = reaper.watch(*pid);
+    for (OutputPipe& pipe : entrypoint->pipes_) pipe.arm();
+    return entrypoint;
+}
+
+void Entrypoint::read_output() {
+    std::array<char, 16 * 1024> piece;
+    for (OutputPipe& pipe : pipes_) {
+        for (int i = 0; i < kPiecesPerTurn && pipe.ready(); ++i) {
+            ring_.append(std::string_view(piece.data(), pipe.read(piece)));
+        }
+        pipe.arm();
+    }
+}
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,233 @@
+#include "agent/process/spawn.hpp"
+
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sched.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "agent/process/accounts.hpp"
+#include "base/unique_fd.hpp"
+
+namespace opensandbox::agent {
+namespace {
+
+constexpr std::string_view kDefaultPath =
+    "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+constexpr std::size_t kStackSize = std::size_t{32} * 1024;
+
+enum class Step : int { none, descriptors, directory, groups, group, user, execute };
+
+const char* describe(Step step) {
+    switch (step) {
+        case Step::descriptors: return "pass descriptors";
+        case Step::directory: return "chdir ";
+        case Step::groups: return "setgroups";
+        case Step::group: return "setgid";
+        case Step::user: return "setuid";
+        case Step::execute: return "exec ";
+        case Step::none: break;
+    }
+    return "start";
+}
+
+/// One path to try with its arguments.
+struct Attempt {
+    const char* path;
+    char* const* argv;
+};
+
+/// All that the child needs, laid out before it exists: it shares our memory and must not allocate.
+struct ChildPlan {
+    const Attempt* attempts = nullptr;
+    std::size_t attempt_count = 0;
+    char* const* environment = nullptr;
+    const char* directory = nullptr;
+    const Credentials* credentials = nullptr;
+    std::array<int, 3> descriptors{};
+    // Written by the child, read by the parent after it resumed.
+    Step failed = Step::none;
+    int error = 0;
+};
+
+bool keeps_searching(int error) { return error == ENOENT || error == ENOTDIR || error == EACCES; }
+
+/// Puts the three descriptors in place without one overwriting another that is still needed.
+bool place_descriptors(const std::array<int, 3>& wanted) {
+    std::array<int, 3> copies{};
+    for (std::size_t i = 0; i < 3; ++i) {
+        copies[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, 3);
+        if (copies[i] < 0) return false;
+    }
+    for (int i = 0; i < 3; ++i) {
+        if (::dup2(copies[static_cast<std::size_t>(i)], i) < 0) return false;
+    }
+    return true;
+}
+
+/// Raw calls: the C library's own would signal the agent's other threads.
+Step take_credentials(const Credentials& credentials) {
+    if (::syscall(SYS_setgroups, credentials.groups.size(), credentials.groups.data()) != 0) {
+        return Step::groups;
+    }
+    if (::syscall(SYS_setresgid, credentials.gid, credentials.gid, credentials.gid) != 0) {
+        return Step::group;
+    }
+    if (::syscall(SYS_setresuid, credentials.uid, credentials.uid, credentials.uid) != 0) {
+        return Step::user;
+    }
+    return Step::none;
+}
+
+__attribute__((no_sanitize("address", "undefined", "thread"))) int run_child(void* argument) {
+    auto& plan = *static_cast<ChildPlan*>(argument);
+    auto fail = [&](Step step) {
+        plan.failed = step;
+        plan.error = errno;
+        ::syscall(SYS_exit_group, 127);
+        return 127;
+    };
+    ::setpgid(0, 0);
+    if (!place_descriptors(plan.descriptors)) return fail(Step::descriptors);
+    // Whatever anyone forgot to mark: nothing but the three may reach the program.
+    ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+    // With the caller's rights first: another user may not be able to search the path.
+    if (plan.directory && ::chdir(plan.directory) != 0) return fail(Step::directory);
+    if (plan.credentials) {
+        Step step = take_credentials(*plan.credentials);
+        if (step != Step::none) return fail(step);
+    }
+    struct sigaction normal {};
+    normal.sa_handler = SIG_DFL;
+    ::sigaction(SIGPIPE, &normal, nullptr);
+    sigset_t none;
+    ::sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    int denied = 0;
+    for (std::size_t i = 0; i < plan.attempt_count; ++i) {
+        ::execve(plan.attempts[i].path, plan.attempts[i].argv, plan.environment);
+        if (!keeps_searching(errno)) return fail(Step::execute);
+        if (errno == EACCES) denied = EACCES;
+    }
+    errno = denied != 0 ? denied : ENOENT;
+    return fail(Step::execute);
+}
+
+std::vector<char*> pointers(const std::vector<std::string>& strings) {
+    std::vector<char*> out;
+    out.reserve(strings.size() + 1);
+    for (const std::string& text : strings) out.push_back(const_cast<char*>(text.c_str()));
+    out.push_back(nullptr);
+    return out;
+}
+
+/// /dev/null, or where there is none a pipe without another end.
+UniqueFd open_null(int mode) {
+    UniqueFd null(::open("/dev/null", mode | O_CLOEXEC));
+    if (null) return null;
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) return {};
+    UniqueFd read_end(ends[0]);
+    UniqueFd write_end(ends[1]);
+    return mode == O_RDONLY ? std::move(read_end) : std::move(write_end);
+}
+
+Error failure(const SpawnRequest& request, const ChildPlan& plan) {
+    std::string what = describe(plan.failed);
+    if (plan.failed == Step::directory) what += request.directory;
+    if (plan.failed == Step::execute) {
+        for (std::size_t i = 0; i < request.programs.size(); ++i) {
+            what += (i == 0 ? "" : " or ") + request.programs[i].argv.front();
+        }
+    }
+    return Error::from_errno(plan.error, what);
+}
+
+}  // namespace
+
+Result<pid_t> spawn(const SpawnRequest& request) {
+    std::vector<std::vector<char*>> argument_lists;
+    std::vector<Attempt> attempts;
+    argument_lists.reserve(request.programs.size());
+    for (const Program& program : request.programs) {
+        argument_lists.push_back(pointers(program.argv));
+        for (const std::string& path : program.paths) {
+            attempts.push_back({path.c_str(), argument_lists.back().data()});
+        }
+    }
+    std::vector<char*> environment = pointers(request.environment);
+
+    ChildPlan plan;
+    plan.attempts = attempts.data();
+    plan.attempt_count = attempts.size();
+    plan.environment = environment.data();
+    plan.directory = request.directory.empty() ? nullptr : request.directory.c_str();
+    plan.credentials = request.credentials ? &*request.credentials : nullptr;
+    UniqueFd null_input;
+    UniqueFd null_output;
+    if (request.standard_input < 0) null_input = open_null(O_RDONLY);
+    if (request.standard_output < 0 || request.standard_error < 0) null_output = open_null(O_WRONLY);
+    auto choose = [](int wanted, const UniqueFd& null) { return wanted < 0 ? null.get() : wanted; };
+    plan.descriptors = {choose(request.standard_input, null_input),
+                        choose(request.standard_output, null_output),
+                        choose(request.standard_error, null_output)};
+
+    // The child borrows our memory until it executes; only its stack is its own.
+    auto stack = std::make_unique_for_overwrite<char[]>(kStackSize);
+    pid_t pid = ::clone(run_child, stack.get() + kStackSize, CLONE_VM | CLONE_VFORK | SIGCHLD,
+                        &plan);
+    if (pid < 0) return Error::from_errno(errno, "start a process");
+    if (plan.failed == Step::none) return pid;
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return failure(request, plan);
+}
+
+std::vector<std::string> search_path(std::string_view name, std::optional<std::string_view> path) {
+    std::vector<std::string> out;
+    std::string_view rest = path.value_or(kDefaultPath);
+    while (true) {
+        std::size_t colon = rest.find(':');
+        std::string_view directory = rest.substr(0, colon);
+        if (directory.starts_with('/')) {
+            out.push_back(std::string(directory) + (directory.ends_with('/') ? "" : "/") +
+                          std::string(name));
+        }
+        if (colon == std::string_view::npos) return out;
+        rest.remove_prefix(colon + 1);
+    }
+}
+
+Program program_of(std::vector<std::string> argv, std::optional<std::string_view> path) {
+    std::vector<std::string> paths;
+    if (argv.front().find('/') != std::string::npos) {
+        paths.push_back(argv.front());
+    } else {
+        paths = search_path(argv.front(), path);
+    }
+    return {std::move(argv), std::move(paths)};
+}
+
+std::vector<Program> shell_programs(const std::string& command,
+                                    std::optional<std::string_view> path) {
+    std::vector<Program> out;
+    out.emplace_back(std::vector<std::string>{"bash", "-c", command}, search_path("bash", path));
+    out.emplace_back(std::vector<std::string>{"sh", "-c", command}, search_path("sh", path));
+    return out;
+}
+
+std::optional<Credentials> credentials_for(uid_t uid, std::optional<gid_t> gid) {
+    Accounts accounts = Accounts::load();
+    gid_t primary = gid ? *gid : accounts.primary_group(uid).value_or(uid);
+    if (uid == ::geteuid() && primary == ::getegid()) return std::nullopt;
+    return Credentials(uid, primary, accounts.groups_of(uid, primary));
+}
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "agent/services.hpp"
+#include "http/router.hpp"
+
+namespace opensandbox::agent {
+
+/// /proxy/{port}/…: passes requests and WebSockets to a service of the sandbox (contract 1.4).
+void add_proxy_routes(http::Router& router, Services& services);
+
+/// Where a proxied request goes: the raw target without its prefix, and the port. Empty when the
+/// path is no "/proxy/<1 to 65535>[/…]". Pure.
+struct ProxyTarget {
+    std::uint16_t port = 0;
+    std::string target;
+};
+std::optional<ProxyTarget> proxy_target(std::string_view raw_target);
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,101 @@
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cstring>
+#include <iostream>
+
+#include "agent/flags.hpp"
+#include "base/log.hpp"
+#include "version.hpp"
+
+namespace opensandbox::agent {
+namespace {
+
+/// The environment as pairs; entries without `=` are left out.
+std::vector<std::pair<std::string, std::string>> environment_pairs() {
+    std::vector<std::pair<std::string, std::string>> pairs;
+    for (char** entry = environ; entry && *entry; ++entry) {
+        std::string_view text = *entry;
+        std::size_t equals = text.find('=');
+        if (equals == std::string_view::npos || equals == 0) continue;
+        pairs.emplace_back(text.substr(0, equals), text.substr(equals + 1));
+    }
+    return pairs;
+}
+
+void blank(char* text) { std::memset(text, 0, std::strlen(text)); }
+
+/// The kernel shows a process's first arguments and environment to others: the token is wiped from
+/// both once it was read.
+void hide_token(int argc, char** argv) {
+    constexpr std::string_view kVariable = "EXECD_ACCESS_TOKEN=";
+    for (char** entry = environ; entry && *entry; ++entry) {
+        if (std::string_view(*entry).starts_with(kVariable)) blank(*entry + kVariable.size());
+    }
+    for (int i = 1; i < argc; ++i) {
+        std::string_view text = argv[i];
+        if (text == "--") break;
+        if (!text.starts_with("-access-token") && !text.starts_with("--access-token")) continue;
+        std::size_t equals = text.find('=');
+        if (equals != std::string_view::npos) {
+            blank(argv[i] + equals + 1);
+        } else if (i + 1 < argc) {
+            blank(argv[++i]);
+        }
+    }
+}
+
+log::Level level_of(int number) {
+    if (number <= 3) return log::Level::error;
+    if (number == 4) return log::Level::warn;
+    return number <= 6 ? log::Level::info : log::Level::debug;
+}
+
+void print_banner() {
+    const std::string rule(53, '=');
+    std::string text = rule + "\n OpenSandbox Execd\n" + rule + "\n  Version: ";
+    text += kVersion;
+    text += '\n' + rule + '\n';
+    [[maybe_unused]] ssize_t written = ::write(STDOUT_FILENO, text.data(), text.size());
+}
+
+std::string current_directory() {
+    char path[4096];
+    return ::getcwd(path, sizeof path) ? path : "/";
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+    Result<Invocation> invocation = parse_invocation(arguments, environment_pairs());
+    if (!invocation) {
+        std::cerr << invocation.error().message() << "\n" << usage();
+        return 2;
+    }
+    if (invocation->help) {
+        std::cout << usage();
+        return 0;
+    }
+    hide_token(argc, argv);
+    UniqueFd log_file;
+    if (!invocation->log_file.empty()) {
+        log_file.reset(::open(invocation->log_file.c_str(),
+                              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    }
+    log::configure(level_of(invocation->log_level), log::Format::json,
+                   log_file ? log_file.get() : STDOUT_FILENO);
+    print_banner();
+    AgentOptions& options = invocation->options;
+    options.inherit_output = true;
+    options.working_directory = current_directory();
+    options.uid = ::geteuid();
+    options.gid = ::getegid();
+    std::uint16_t port = options.port;
+    options.on_ready = [port](const Status& status) {
+        if (status) log::info("listening", {{"port", port}});
+    };
+    return run(std::move(options));
+}
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,89 @@
+#include "agent/routes.hpp"
+
+#include "agent/command/routes.hpp"
+#include "agent/files/routes.hpp"
+#include "agent/metrics/routes.hpp"
+#include "agent/proxy.hpp"
+#include "agent/reply.hpp"
+#include "base/identifier.hpp"
+#include "base/log.hpp"
+#include "http/router.hpp"
+
+namespace opensandbox::agent {
+namespace {
+
+constexpr std::string_view kTokenField = "X-EXECD-ACCESS-TOKEN";
+
+bool admitted(const Services& services, const http::RequestHead& request) {
+    const std::string& token = services.options.access_token;
+    if (token.empty()) return true;
+    return equal_constant_time(request.fields.get(kTokenField).value_or(""), token);
+}
+
+/// The shape of this one body differs from all others (contract 1.2).
+Awaitable<void> reply_unauthorized(http::Exchange& exchange) {
+    co_await reply_json(
+        exchange, 401,
+        R"({"error":"Unauthorized: invalid or missing header X-EXECD-ACCESS-TOKEN"})");
+}
+
+Awaitable<void> ping(http::Exchange& exchange) { co_await reply_empty(exchange); }
+
+Awaitable<void> not_available(http::Exchange& exchange) {
+    co_await reply_error(exchange, 501, code::kNotSupported,
+                         "this agent does not offer " + std::string(exchange.request().path()));
+}
+
+/// Surfaces of the contract that this agent knows of and does not offer.
+void add_unavailable_routes(http::Router& router) {
+    static constexpr std::string_view kPatterns[] = {
+        "/session",      "/session/{rest...}", "/code/{rest...}",
+        "/pty",          "/pty/{rest...}",     "/v1/isolated/{rest...}",
+    };
+    for (std::string_view pattern : kPatterns) router.any(pattern, not_available);
+    router.add("POST", "/code", not_available);
+}
+
+Awaitable<void> reply_unmatched(http::Exchange& exchange, std::vector<std::string> allowed) {
+    std::string what = exchange.request().method + " " + std::string(exchange.request().path());
+    if (allowed.empty()) {
+        co_await reply_error(exchange, 404, code::kNotSupported, "no such route: " + what);
+        co_return;
+    }
+    std::string list;
+    for (const std::string& method : allowed) list += (list.empty() ? "" : ", ") + method;
+    exchange.response_fields.set("Allow", list);
+    co_await reply_error(exchange, 405, code::kNotSupported, "method not allowed: " + what);
+}
+
+std::string_view without_slash(std::string_view path) {
+    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+    return path;
+}
+
+}  // namespace
+
+http::Handler make_handler(Services& services) {
+    auto router = std::make_shared<http::Router>();
+    router->add("GET", "/ping", ping);
+    add_command_routes(*router, services);
+    add_file_routes(*router, services);
+    add_metrics_routes(*router, services);
+    add_proxy_routes(*router, services);
+    add_unavailable_routes(*router);
+    return [router, &services](http::Exchange& exchange) -> Awaitable<void> {
+        if (!admitted(services, exchange.request())) return reply_unauthorized(exchange);
+        http::RequestHead& request = exchange.request();
+        auto match = router->lookup(request.method, request.path());
+        if (!match.handler) match = router->lookup(request.method, without_slash(request.path()));
+        if (log::enabled(log::Level::debug)) {
+            log::debug("request", {{"method", request.method}, {"target", request.target}});
+        }
+        if (!match.handler) return reply_unmatched(exchange, std::move(match.allowed));
+        exchange.route = std::move(match.pattern);
+        exchange.parameters = std::move(match.parameters);
+        return (*match.handler)(exchange);
+    };
+}
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "agent/agent.hpp"
+#include "agent/command/registry.hpp"
+#include "agent/files/file_pool.hpp"
+#include "agent/metrics/sampler.hpp"
+#include "agent/process/environment.hpp"
+#include "agent/process/reaper.hpp"
+#include "http/client.hpp"
+
+namespace opensandbox::agent {
+
+/// What the routes of one agent share. Lives as long as its event loop.
+struct Services {
+    Services(asio::any_io_executor loop, const AgentOptions& agent_options);
+
+    asio::any_io_executor executor;
+    const AgentOptions& options;
+    Environment environment;  ///< of the entrypoint and, below the file and the request, commands
+    Reaper reaper;
+    CommandRegistry commands;
+    FilePool files;
+    Sampler metrics;
+    http::Client loopback;  ///< to the services of the sandbox, for /proxy
+    bool stopping = false;  ///< streams without an end of their own end now
+};
+
+}  // namespace opensandbox::agent
