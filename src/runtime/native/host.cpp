@@ -1,0 +1,51 @@
+#include "runtime/native/host.hpp"
+
+#include <charconv>
+#include <cstdio>
+
+namespace opensandbox::runtime::native {
+
+namespace {
+
+constexpr std::uint32_t ids_per_slot = 65'536;
+constexpr std::uint32_t first_id = 0x1000'0000;
+constexpr std::uint32_t id_ranges = 60'000;  // first_id + id_ranges * ids_per_slot < 2^32
+
+}  // namespace
+
+std::string Host::link_name(SlotId slot) const {
+    return link_prefix() + slot_name(slot).substr(1);
+}
+
+std::filesystem::path Host::slot_directory(SlotId slot) const {
+    return options.sandboxes_directory() / slot_name(slot);
+}
+
+std::uint32_t Host::capacity() const {
+    // Not the network's own address, the gateway's and the broadcast address.
+    return std::min(range.size() - 3, id_ranges);
+}
+
+std::uint32_t Host::id_base(SlotId slot) const {
+    if (!shift_ids) return 0;
+    // Servers with different state directories start at different ranges.
+    std::uint32_t seed = 0;
+    std::from_chars(tag.data(), tag.data() + tag.size(), seed, 16);
+    return first_id + (seed + slot.index) % id_ranges * ids_per_slot;
+}
+
+std::string slot_name(SlotId slot) {
+    char text[8];
+    std::snprintf(text, sizeof text, "s%06x", slot.serial & 0xff'ffffU);
+    return text;
+}
+
+std::optional<std::uint32_t> slot_serial(std::string_view name) {
+    if (name.size() != 7 || name[0] != 's') return std::nullopt;
+    std::uint32_t serial = 0;
+    const auto result = std::from_chars(name.data() + 1, name.data() + 7, serial, 16);
+    if (result.ec != std::errc{} || result.ptr != name.data() + 7) return std::nullopt;
+    return serial;
+}
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,65 @@
+#pragma once
+
+#include <linux/filter.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "net/ipv4_range.hpp"
+#include "net/route_socket.hpp"
+#include "runtime/native/cgroup.hpp"
+#include "runtime/native/protocol.hpp"
+#include "runtime/native/spawner_options.hpp"
+
+namespace opensandbox::runtime::native {
+
+/// What spawner, workers and blank slots know about this host. Holds no secret: slots are forked
+/// from processes that have it in memory. Immutable once made.
+struct Host {
+    Host(SpawnerOptions chosen, net::Ipv4Range addresses)
+        : options(std::move(chosen)), range(addresses) {}
+
+    SpawnerOptions options;
+    net::Ipv4Range range;
+    std::string tag;        ///< six hex digits, from the state directory: tells servers apart
+    CgroupTree cgroups;
+    bool shift_ids = true;  ///< every slot has its own id range; false only where nothing can shift
+    bool shift_usr = true;  ///< the host's /usr can be shifted, too
+    std::vector<sock_filter> filter;  ///< system call filter of the sandboxes
+    std::string resolver;             ///< text for /etc/resolv.conf inside
+
+    /// Prefix of our links, 9 characters.
+    [[nodiscard]] std::string link_prefix() const { return "osb" + tag; }
+    [[nodiscard]] std::string link_name(SlotId slot) const;
+    [[nodiscard]] std::string firewall_table() const { return "opensandbox_" + tag; }
+    [[nodiscard]] std::string cgroup_group() const { return "opensandbox-" + tag; }
+    [[nodiscard]] std::filesystem::path slot_directory(SlotId slot) const;
+    [[nodiscard]] net::Ipv4Address gateway() const { return range.address(1); }
+    [[nodiscard]] net::Ipv4Address address(SlotId slot) const {
+        return range.address(slot.index + 2);
+    }
+    /// How many slots can exist at once.
+    [[nodiscard]] std::uint32_t capacity() const;
+    /// First host id of a slot's 65,536.
+    [[nodiscard]] std::uint32_t id_base(SlotId slot) const;
+};
+
+/// "s" and six hex digits: directory and cgroup of a slot.
+std::string slot_name(SlotId slot);
+/// The serial in such a name; empty when it is none.
+std::optional<std::uint32_t> slot_serial(std::string_view name);
+
+/// Fixed addresses of both ends of every slot's link: nobody needs to ask for them.
+inline constexpr net::MacAddress host_mac{0x02, 0xfe, 0, 0, 0, 0x01};
+inline constexpr net::MacAddress slot_mac{0x02, 0xfe, 0, 0, 0, 0x02};
+
+/// Makes this host ready: directories, cgroups, gateway address, forwarding, firewall, and finds
+/// out what its file systems can do. Each step is safe to repeat.
+Result<Host> prepare_host(const SpawnerOptions& options);
+/// Undoes it; what another spawner needs stays.
+void unprepare_host(const Host& host);
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,132 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "base/error.hpp"
+#include "runtime/runtime.hpp"
+
+/// What server, spawner, its workers and the slots say to each other, one message a packet.
+/// Both ends are the same program on the same host: numbers are in the host's byte order.
+namespace opensandbox::runtime::native {
+
+/// Changes whenever a message changes its shape.
+inline constexpr std::uint32_t protocol_version = 1;
+
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+/// Which slot: `serial` is never used twice while anything of it may remain and names its kernel
+/// objects; `index` is its address and its id range.
+struct SlotId {
+    std::uint32_t serial = 0;
+    std::uint32_t index = 0;
+    friend bool operator==(const SlotId&, const SlotId&) = default;
+};
+
+/// First word of a server.
+struct Hello {
+    std::uint32_t version = protocol_version;
+    std::uint32_t pool_size = 0;
+};
+
+/// The spawner's answer; the connection serves requests from here on.
+struct HelloReply {
+    std::uint32_t version = protocol_version;
+    std::string address_range;
+    std::string publish_host;
+};
+
+/// Makes a sandbox. Passed on to the slot as it is, with the slot's own fields filled in.
+struct CreateRequest {
+    std::uint64_t request = 0;
+    std::string id;
+    std::vector<std::string> layers;  ///< lower directories, uppermost first
+    std::string usr;                  ///< the host's /usr for the built-in image, else empty
+    Environment env;                  ///< image's and request's, merged
+    std::vector<std::string> entrypoint;
+    std::string working_directory;
+    std::string user;  ///< as in the image config; resolved inside
+    ResourceLimits limits;
+    std::string agent_token;
+    std::string hostname;
+};
+
+struct CreateReply {
+    std::uint64_t request = 0;
+    std::uint16_t port = 0;
+};
+
+struct DestroyRequest {
+    std::uint64_t request = 0;
+    std::string id;
+};
+
+/// Answered by one ObservedReply for each sandbox, then by a DoneReply.
+struct ListRequest {
+    std::uint64_t request = 0;
+};
+
+struct ObservedReply {
+    std::uint64_t request = 0;
+    Observed sandbox;
+};
+
+struct DoneReply {
+    std::uint64_t request = 0;
+};
+
+struct FailedReply {
+    std::uint64_t request = 0;
+    Error error;
+};
+
+/// A sandbox ended by itself.
+struct ExitNotice {
+    std::string id;
+    Exit exit;
+};
+
+struct FiguresNotice {
+    Figures figures;
+};
+
+/// Spawner to worker: make a blank, or remove all that a slot had.
+struct MakeSlot {
+    SlotId slot;
+};
+struct RemoveSlot {
+    SlotId slot;
+};
+
+/// Worker to spawner, with descriptors: control socket, pidfd, user namespace, slot directory.
+struct SlotMade {
+    SlotId slot;
+    std::int32_t pid = 0;
+};
+struct SlotFailed {
+    SlotId slot;
+    std::int32_t pid = 0;  ///< cloned for it and killed, for its parent to reap; or 0
+    Error error;
+};
+struct SlotRemoved {
+    SlotId slot;
+};
+
+/// Slot to its maker: the blank waits; or to the spawner: a command works.
+struct SlotReady {};
+
+using Message =
+    std::variant<Hello, HelloReply, CreateRequest, CreateReply, DestroyRequest, ListRequest,
+                 ObservedReply, DoneReply, FailedReply, ExitNotice, FiguresNotice, MakeSlot,
+                 RemoveSlot, SlotMade, SlotFailed, SlotRemoved, SlotReady>;
+
+std::string encode(const Message& message);
+
+/// `protocol` when a length, a count or a kind is out of bounds, or bytes remain.
+Result<Message> decode(std::string_view bytes);
+
+}  // namespace opensandbox::runtime::native

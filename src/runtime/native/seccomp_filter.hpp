@@ -1,0 +1,21 @@
+#pragma once
+
+#include <linux/filter.h>
+
+#include <span>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace opensandbox::runtime::native {
+
+/// The system call filter of every sandbox as a BPF program. An allow-list: calls that are not on it
+/// answer EPERM, those newer than all on it ENOSYS, so that programs fall back. Other architectures
+/// and ABIs (32 bit, x32) answer ENOSYS altogether. Takes milliseconds: done once.
+Result<std::vector<sock_filter>> compile_seccomp_filter();
+
+/// Installs it in this process for good. Either no_new_privs is set or the caller has
+/// CAP_SYS_ADMIN in its user namespace.
+Status install_seccomp_filter(std::span<const sock_filter> program);
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,147 @@
+#include "runtime/native/slot_maker.hpp"
+
+#include <poll.h>
+#include <sched.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <csignal>
+
+#include "base/scope_exit.hpp"
+#include "runtime/native/id_map.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/message_socket.hpp"
+#include "runtime/native/overlay.hpp"
+#include "runtime/native/remove_tree.hpp"
+#include "runtime/native/slot_process.hpp"
+
+namespace opensandbox::runtime::native {
+
+namespace {
+
+constexpr int blank_timeout_ms = 15'000;
+
+constexpr std::uint64_t slot_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
+                                          CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
+                                          CLONE_NEWCGROUP;
+
+Status make_directories(const std::filesystem::path& path) {
+    if (::mkdir(path.c_str(), 0700) < 0) return last_error("mkdir " + path.string());
+    // Two layers, each with the directory that overlayfs works in: the root and the host's /usr.
+    for (const char* name : {"u", "w", "u2", "w2"}) {
+        const auto directory = path / name;
+        // The root of the upper is the root of the mount, whose mode everybody inside sees.
+        if (::mkdir(directory.c_str(), 0755) < 0 || ::chmod(directory.c_str(), 0755) < 0) {
+            return last_error("mkdir " + directory.string());
+        }
+    }
+    return {};
+}
+
+/// Waits until the blank says that it is one.
+Status await_blank(int control) {
+    pollfd item{control, POLLIN, 0};
+    int ready;
+    do {
+        ready = ::poll(&item, 1, blank_timeout_ms);
+    } while (ready < 0 && errno == EINTR);
+    if (ready <= 0) return Error(ErrorCode::timeout, "slot did not become ready");
+    auto received = receive_message(control);
+    if (!received) return received.error();
+    if (received->closed) return Error(ErrorCode::internal, "slot ended before it was ready");
+    auto message = decode(received->bytes);
+    if (!message) return message.error();
+    if (auto* failed = std::get_if<FailedReply>(&*message)) return failed->error;
+    if (!std::holds_alternative<SlotReady>(*message)) {
+        return Error(ErrorCode::protocol, "slot: unexpected message");
+    }
+    return {};
+}
+
+}  // namespace
+
+Result<SlotMaker> SlotMaker::open(const Host& host) {
+    auto routes = net::RouteSocket::open();
+    if (!routes) return routes.error();
+    return SlotMaker(host, std::move(*routes));
+}
+
+Status SlotMaker::connect(SlotId slot, pid_t pid) {
+    const std::string name = host_->link_name(slot);
+    auto link = routes_.create_veth({.host_name = name,
+                                     .host_mac = host_mac,
+                                     .peer_name = "eth0",
+                                     .peer_mac = slot_mac,
+                                     .peer_namespace = net::NetworkNamespace::of_process(pid)});
+    if (!link) return link.error();
+    // Absent on hosts without IPv6.
+    (void)write_file("/proc/sys/net/ipv6/conf/" + name + "/disable_ipv6", "1");
+    const auto address = host_->address(slot);
+    if (auto s = routes_.add_route({.destination = address,
+                                    .prefix = 32,
+                                    .link = *link,
+                                    .source = host_->gateway()});
+        !s) {
+        return s;
+    }
+    return routes_.add_neighbour(*link, address, slot_mac);
+}
+
+Result<SlotParts> SlotMaker::make(SlotId slot) {
+    cloned_ = 0;
+    const auto directory = host_->slot_directory(slot);
+    // Undone in reverse order of these declarations: the process first, its directory last.
+    ScopeExit directory_guard([&] { (void)remove_tree(directory); });
+    if (auto s = make_directories(directory); !s) return s.error();
+    auto cgroup = SlotCgroup::make(host_->cgroups, slot_name(slot));
+    if (!cgroup) return cgroup.error().within("cgroup");
+    ScopeExit link_guard([&] { (void)routes_.delete_link(host_->link_name(slot)); });
+    auto pair = message_pair();
+    if (!pair) return pair.error();
+    auto place = cgroup->unified_descriptor();
+    if (!place) return place.error();
+    auto child = clone_process(slot_namespaces | CLONE_PARENT, place->get());
+    if (!child) return child.error();
+    if (child->pid == 0) run_slot(*host_, slot, std::move(pair->second));
+    pair->second.reset();
+    cloned_ = child->pid;
+    ScopeExit process_guard([&] { (void)signal_process(child->pidfd.get(), SIGKILL); });
+
+    SlotParts parts;
+    parts.slot = slot;
+    parts.pid = child->pid;
+    if (auto s = cgroup->attach(child->pid); !s) return s.error().within("cgroup");
+    if (auto s = map_ids(child->pid, host_->id_base(slot)); !s) return s.error();
+    auto user_namespace = user_namespace_of(child->pid);
+    if (!user_namespace) return user_namespace.error();
+    auto base = clone_tree(directory, host_->shift_ids ? user_namespace->get() : -1);
+    if (!base) return base.error();
+    if (auto s = connect(slot, child->pid); !s) return s.error().within("network");
+    if (auto s = send_message(pair->first.get(), encode(MakeSlot{slot})); !s) return s.error();
+    if (auto s = await_blank(pair->first.get()); !s) return s.error().within("slot");
+    // It was cloned from a process that steps back for others; a sandbox does not.
+    ::setpriority(PRIO_PROCESS, static_cast<id_t>(child->pid), 0);
+
+    process_guard.dismiss();
+    link_guard.dismiss();
+    cgroup->release();
+    directory_guard.dismiss();
+    parts.control = std::move(pair->first);
+    parts.pidfd = std::move(child->pidfd);
+    parts.user_namespace = std::move(*user_namespace);
+    parts.base = std::move(*base);
+    return parts;
+}
+
+Status SlotMaker::remove(SlotId slot) {
+    // Each is tried whatever became of the others; the first failure is told.
+    auto link = routes_.delete_link(host_->link_name(slot));
+    auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(slot)).remove();
+    auto directory = remove_tree(host_->slot_directory(slot));
+    if (!link) return link;
+    if (!cgroup) return cgroup;
+    return directory;
+}
+
+}  // namespace opensandbox::runtime::native

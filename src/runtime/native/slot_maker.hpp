@@ -1,0 +1,46 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/unique_fd.hpp"
+#include "net/route_socket.hpp"
+#include "runtime/native/host.hpp"
+
+namespace opensandbox::runtime::native {
+
+/// A slot as its owner holds it. Closing `control` ends a blank.
+struct SlotParts {
+    SlotId slot;
+    pid_t pid = 0;
+    UniqueFd control;
+    UniqueFd pidfd;
+    UniqueFd user_namespace;
+    UniqueFd base;  ///< the slot's directory with shifted ids, for build_overlay()
+};
+
+/// Makes blanks and removes what slots had. Runs in a worker process, whose parent becomes the
+/// parent of the slots. Borrows the host.
+class SlotMaker {
+  public:
+    static Result<SlotMaker> open(const Host& host);
+
+    /// Returns when the blank waits; on failure nothing is left of it. A conflict means that the
+    /// slot's address belongs to somebody else on this host.
+    Result<SlotParts> make(SlotId slot);
+    /// The process that the last make() cloned, or 0. Its parent must reap it also after a failure.
+    [[nodiscard]] pid_t cloned() const { return cloned_; }
+    /// Removes link, cgroups and directory, whichever exist; ends what still runs there.
+    Status remove(SlotId slot);
+
+  private:
+    SlotMaker(const Host& host, net::RouteSocket routes)
+        : host_(&host), routes_(std::move(routes)) {}
+
+    Status connect(SlotId slot, pid_t pid);
+
+    const Host* host_;
+    net::RouteSocket routes_;
+    pid_t cloned_ = 0;
+};
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,295 @@
+#include "runtime/native/slot_pool.hpp"
+
+#include <sys/epoll.h>
+#include <sys/wait.h>
+
+#include <algorithm>
+#include <charconv>
+#include <csignal>
+
+#include "base/log.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/message_socket.hpp"
+
+namespace opensandbox::runtime::native {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A first connection through a link younger than this may stall for a second: the kernel turns
+/// its queue on a little after the link itself.
+constexpr auto maturing_time = 20ms;
+/// Making blanks slows down whoever is being served, so it waits for a pause of this length.
+constexpr auto quiet_time = 5ms;
+constexpr std::uint32_t serial_mask = 0xff'ffff;
+
+}  // namespace
+
+Status SlotPool::start(const std::vector<SlotId>& taken, std::uint32_t size) {
+    std::set<std::uint32_t> used;
+    for (const SlotId& slot : taken) {
+        used.insert(slot.index);
+        serials_.insert(slot.serial);
+        last_serial_ = std::max(last_serial_, slot.serial);
+    }
+    // Servers that share a host and a range begin at different addresses.
+    std::uint32_t seed = 0;
+    std::from_chars(host_->tag.data(), host_->tag.data() + host_->tag.size(), seed, 16);
+    const std::uint32_t capacity = host_->capacity();
+    for (std::uint32_t i = 0; i < capacity; ++i) {
+        const std::uint32_t index = (seed + i) % capacity;
+        if (!used.contains(index)) free_indexes_.push_back(index);
+    }
+    for (std::size_t at = 0; at < workers_.size(); ++at) {
+        if (auto status = start_worker_at(at); !status) return status;
+    }
+    resize(size);
+    return {};
+}
+
+Status SlotPool::start_worker_at(std::size_t at) {
+    auto worker = start_worker(*host_);
+    if (!worker) return worker.error();
+    workers_[at] = {};
+    workers_[at].worker = std::move(*worker);
+    workers_[at].watch = loop_->watch(workers_[at].worker.socket.get(), EPOLLIN,
+                                      [this, at](std::uint32_t) { on_worker(at); });
+    return {};
+}
+
+void SlotPool::resize(std::uint32_t size) {
+    size_ = size;
+    schedule();
+}
+
+void SlotPool::take(Taker taker) {
+    note_activity();
+    takers_.push_back(std::move(taker));
+    const std::size_t waiting = takers_.size();
+    serve_takers();
+    if (takers_.size() == waiting) ++misses_;
+    else ++hits_;
+    schedule();
+}
+
+void SlotPool::serve_takers() {
+    const auto now = EventLoop::Clock::now();
+    while (!takers_.empty() && !blanks_.empty()) {
+        const auto age = now - blanks_.front().ready_at;
+        if (age < maturing_time) {
+            wake_after(maturing_time - age);
+            return;
+        }
+        SlotParts parts = std::move(blanks_.front().parts);
+        blanks_.pop_front();
+        Taker taker = std::move(takers_.front());
+        takers_.pop_front();
+        taker(std::move(parts));
+    }
+}
+
+void SlotPool::remove(SlotId slot, std::function<void(Status)> done) {
+    removals_.push_back({slot, std::move(done)});
+    schedule();
+}
+
+void SlotPool::drain() {
+    draining_ = true;
+    while (!blanks_.empty()) {
+        Blank blank = std::move(blanks_.front());
+        blanks_.pop_front();
+        blank.death.reset();
+        const SlotId slot = blank.parts.slot;
+        (void)signal_process(blank.parts.pidfd.get(), SIGKILL);
+        ::waitpid(blank.parts.pid, nullptr, __WALL);
+        remove(slot, [](const Status&) {});
+    }
+    std::deque<Taker> takers = std::move(takers_);
+    for (Taker& taker : takers) taker(Error(ErrorCode::unavailable, "the spawner is ending"));
+}
+
+bool SlotPool::idle() const {
+    return removals_.empty() &&
+           std::ranges::none_of(workers_, [](const WorkerState& state) { return state.busy(); });
+}
+
+void SlotPool::wake_after(EventLoop::Clock::duration delay) {
+    if (wake_planned_) return;
+    wake_planned_ = true;
+    loop_->run_after(delay, [this] {
+        wake_planned_ = false;
+        serve_takers();
+        schedule();
+    });
+}
+
+bool SlotPool::refill_due() const {
+    if (draining_) return false;
+    const auto making = static_cast<std::size_t>(std::ranges::count_if(
+        workers_, [](const WorkerState& state) { return state.making.has_value(); }));
+    const std::size_t coming = blanks_.size() + making;
+    return coming < takers_.size() + size_;
+}
+
+void SlotPool::schedule() {
+    for (WorkerState& state : workers_) {
+        if (!state.busy() && state.worker.socket) start_job(state);
+    }
+}
+
+bool SlotPool::start_job(WorkerState& state) {
+    const auto now = EventLoop::Clock::now();
+    const bool awaited = takers_.size() > blanks_.size();
+    const auto send = [&](const Message& job) {
+        if (auto s = send_message(state.worker.socket.get(), encode(job)); !s) {
+            log::error("worker does not take a job", {{"reason", s.error().message()}});
+        }
+        return true;
+    };
+    if (refill_due() && now >= retry_at_ && (awaited || now - last_activity_ >= quiet_time)) {
+        auto slot = allocate();
+        if (slot) {
+            state.making = *slot;
+            return send(MakeSlot{*slot});
+        }
+        auto takers = std::move(takers_);
+        takers_.clear();
+        for (Taker& taker : takers) taker(slot.error());
+    }
+    const bool removing = std::ranges::any_of(
+        workers_, [](const WorkerState& other) { return other.removing.has_value(); });
+    if (!removals_.empty() && !removing) {
+        state.removing = std::move(removals_.front());
+        removals_.pop_front();
+        return send(RemoveSlot{state.removing->slot});
+    }
+    if (refill_due()) wake_after(std::max<EventLoop::Clock::duration>(quiet_time, retry_at_ - now));
+    return false;
+}
+
+void SlotPool::on_worker(std::size_t at) {
+    WorkerState& state = workers_[at];
+    auto received = receive_message(state.worker.socket.get());
+    if (!received || received->closed) return on_worker_death(at);
+    auto message = decode(received->bytes);
+    if (!message) return on_worker_death(at);
+    if (auto* made = std::get_if<SlotMade>(&*message)) {
+        if (received->descriptors.size() != 4 || !state.making) return on_worker_death(at);
+        SlotParts parts;
+        parts.slot = made->slot;
+        parts.pid = made->pid;
+        parts.control = std::move(received->descriptors[0]);
+        parts.pidfd = std::move(received->descriptors[1]);
+        parts.user_namespace = std::move(received->descriptors[2]);
+        parts.base = std::move(received->descriptors[3]);
+        on_made(state, std::move(parts));
+    } else if (auto* failed = std::get_if<SlotFailed>(&*message)) {
+        if (state.removing) finish_removal(state, failed->error);
+        else on_failed(state, *failed);
+    } else if (std::holds_alternative<SlotRemoved>(*message)) {
+        finish_removal(state, {});
+    }
+    serve_takers();
+    schedule();
+}
+
+void SlotPool::on_made(WorkerState& state, SlotParts parts) {
+    state.making.reset();
+    failures_ = 0;
+    if (draining_) {
+        (void)signal_process(parts.pidfd.get(), SIGKILL);
+        ::waitpid(parts.pid, nullptr, __WALL);
+        remove(parts.slot, [](const Status&) {});
+        return;
+    }
+    Blank& blank = blanks_.emplace_back();
+    blank.ready_at = EventLoop::Clock::now();
+    blank.death = loop_->watch(
+        parts.pidfd.get(), EPOLLIN,
+        [this, serial = parts.slot.serial](std::uint32_t) { on_blank_death(serial); });
+    blank.parts = std::move(parts);
+}
+
+void SlotPool::on_failed(WorkerState& state, const SlotFailed& failed) {
+    if (!state.making) return;
+    const SlotId slot = *state.making;
+    const Error& error = failed.error;
+    state.making.reset();
+    // What the worker cloned is our child; it was killed.
+    if (failed.pid > 0) ::waitpid(failed.pid, nullptr, __WALL);
+    give_back(slot);
+    ++failures_;
+    // The address of another server on this host: the next may be free.
+    if (error.code() == ErrorCode::conflict && failures_ < 100) return;
+    log::error("cannot make a slot",
+               {{"slot", slot_name(slot)}, {"reason", error.message()}, {"failures", failures_}});
+    // Whoever waits learns the reason; refilling waits longer each time.
+    retry_at_ = EventLoop::Clock::now() + std::min<EventLoop::Clock::duration>(
+                                              100ms * (1U << std::min(failures_, 8U)), 10s);
+    auto takers = std::move(takers_);
+    takers_.clear();
+    for (Taker& taker : takers) taker(error.within("slot"));
+}
+
+void SlotPool::finish_removal(WorkerState& state, const Status& status) {
+    if (!state.removing) return;
+    Removal removal = std::move(*state.removing);
+    state.removing.reset();
+    // An address with remains is not used again in this life.
+    if (status) give_back(removal.slot);
+    removal.done(status);
+}
+
+void SlotPool::on_worker_death(std::size_t at) {
+    WorkerState& state = workers_[at];
+    log::error("a worker died; another takes its place", {{"pid", state.worker.pid}});
+    state.watch.reset();
+    ::kill(state.worker.pid, SIGKILL);
+    ::waitpid(state.worker.pid, nullptr, 0);
+    // Half a slot is removed like a whole one.
+    if (state.making) removals_.push_back({*state.making, [](const Status&) {}});
+    if (state.removing) removals_.push_front(std::move(*state.removing));
+    state = {};
+    if (auto status = start_worker_at(at); !status) {
+        log::error("cannot start a worker", {{"reason", status.error().message()}});
+        loop_->run_after(1s, [this, at] {
+            if (!workers_[at].worker.socket && start_worker_at(at)) schedule();
+        });
+    }
+    schedule();
+}
+
+void SlotPool::on_blank_death(std::uint32_t serial) {
+    const auto found = std::ranges::find_if(
+        blanks_, [&](const Blank& blank) { return blank.parts.slot.serial == serial; });
+    if (found == blanks_.end()) return;
+    log::warn("a blank slot died", {{"slot", slot_name(found->parts.slot)}});
+    Blank blank = std::move(*found);
+    blanks_.erase(found);
+    blank.death.reset();
+    ::waitpid(blank.parts.pid, nullptr, __WALL);
+    remove(blank.parts.slot, [](const Status&) {});
+}
+
+Result<SlotId> SlotPool::allocate() {
+    if (free_indexes_.empty()) {
+        return Error(ErrorCode::resource_exhausted,
+                     "no address is left in " + host_->range.to_string());
+    }
+    SlotId slot;
+    slot.index = free_indexes_.front();
+    free_indexes_.pop_front();
+    do {
+        last_serial_ = (last_serial_ + 1) & serial_mask;
+    } while (!serials_.insert(last_serial_).second);
+    slot.serial = last_serial_;
+    return slot;
+}
+
+void SlotPool::give_back(SlotId slot) {
+    serials_.erase(slot.serial);
+    free_indexes_.push_back(slot.index);
+}
+
+}  // namespace opensandbox::runtime::native

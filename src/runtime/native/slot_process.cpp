@@ -1,0 +1,101 @@
+#include "runtime/native/slot_process.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+
+#include "agent/agent.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/message_socket.hpp"
+
+namespace opensandbox::runtime::native {
+
+namespace {
+
+/// Undoes what this process inherited: descriptors, signal handling, session.
+Status forget_parent(UniqueFd control) {
+    if (control.get() != control_descriptor) {
+        if (::dup3(control.get(), control_descriptor, O_CLOEXEC) < 0) return last_error("dup3");
+    } else {
+        (void)control.release();
+    }
+    ::close_range(control_descriptor + 1, ~0U, 0);
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0) return last_error("open /dev/null");
+    for (const int fd : {0, 1, 2}) ::dup2(null, fd);
+    ::close(null);
+    for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::setsid();
+    ::umask(022);
+    return {};
+}
+
+Status answer(const Message& message) {
+    return send_message(control_descriptor, encode(message));
+}
+
+[[noreturn]] void fail(std::uint64_t request, const Error& error) {
+    (void)answer(FailedReply{request, error});
+    ::_exit(1);
+}
+
+/// The next message, or the end of this process: without its maker a blank has no purpose.
+Message next_message(std::vector<UniqueFd>* descriptors) {
+    auto received = receive_message(control_descriptor);
+    if (!received || received->closed) ::_exit(0);
+    auto message = decode(received->bytes);
+    if (!message) fail(0, message.error());
+    if (descriptors) *descriptors = std::move(received->descriptors);
+    ::explicit_bzero(received->bytes.data(), received->bytes.size());
+    return std::move(*message);
+}
+
+agent::AgentOptions agent_options(CreateRequest& request, Activated& activated,
+                                  UniqueFd listener) {
+    agent::AgentOptions options;
+    options.listener = std::move(listener);
+    options.access_token = std::move(request.agent_token);
+    options.environment = std::move(activated.environment);
+    options.working_directory = std::move(request.working_directory);
+    options.uid = activated.uid;
+    options.gid = activated.gid;
+    options.init = true;
+    options.entrypoint = std::move(request.entrypoint);
+    options.on_ready = [number = request.request](const Status& status) {
+        if (!status) fail(number, status.error().within("entrypoint"));
+        // Nobody would know of a sandbox whose spawner died meanwhile.
+        if (!answer(SlotReady{})) ::_exit(1);
+        ::close(control_descriptor);
+    };
+    return options;
+}
+
+}  // namespace
+
+void run_slot(const Host& host, SlotId slot, UniqueFd control) {
+    if (auto status = forget_parent(std::move(control)); !status) ::_exit(1);
+    // The maker attaches cgroups, ids and the network, then says so.
+    (void)next_message(nullptr);
+    if (auto status = become_blank(host, slot); !status) fail(0, status.error());
+    if (!answer(SlotReady{})) ::_exit(1);
+
+    std::vector<UniqueFd> descriptors;
+    Message message = next_message(&descriptors);
+    auto* request = std::get_if<CreateRequest>(&message);
+    if (!request || descriptors.size() < 2) {
+        fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
+    }
+    Activation parts;
+    parts.root = std::move(descriptors[1]);
+    if (descriptors.size() > 2) parts.usr = std::move(descriptors[2]);
+    auto activated = become_sandbox(host, slot, *request, std::move(parts));
+    if (!activated) fail(request->request, activated.error());
+    ::_exit(agent::run(agent_options(*request, *activated, std::move(descriptors[0]))));
+}
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,34 @@
+#pragma once
+
+#include "base/unique_fd.hpp"
+#include "runtime/native/host.hpp"
+
+namespace opensandbox::runtime::native {
+
+/// Where the control socket is in a slot's process: the lowest free descriptor after the standard
+/// three.
+inline constexpr int control_descriptor = 3;
+
+/// The life of a slot, in the process cloned for it: turns blank, says SlotReady, waits for a
+/// CreateRequest with descriptors {listener, overlay[, overlay of /usr]}, turns into that sandbox,
+/// runs the agent and ends with its code. Every failure is answered with a FailedReply that names
+/// the step; the end of the control socket ends a blank.
+[[noreturn]] void run_slot(const Host& host, SlotId slot, UniqueFd control);
+
+/// The first half: from a fresh process in new namespaces to a blank that sees nothing of the host.
+Status become_blank(const Host& host, SlotId slot);
+
+/// The second half, up to and without the agent: takes the root, fences itself in.
+struct Activation {
+    UniqueFd root;
+    UniqueFd usr;  ///< empty unless the image is the host's
+};
+struct Activated {
+    std::uint32_t uid = 0;
+    std::uint32_t gid = 0;
+    Environment environment;
+};
+Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequest& request,
+                                 Activation parts);
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,236 @@
+#include "runtime/native/spawner.hpp"
+
+#include <fcntl.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "base/log.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/message_socket.hpp"
+#include "runtime/native/slot_maker.hpp"
+
+namespace opensandbox::runtime::native {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr std::size_t max_peers = 16;
+constexpr std::size_t max_outgoing = 20'000;
+/// Without server and sandboxes it stays this long, so that a restart of the server finds it.
+constexpr auto idle_time = 3s;
+
+bool same_user(int socket) {
+    ucred peer{};
+    socklen_t size = sizeof peer;
+    return ::getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0 &&
+           (peer.uid == 0 || peer.uid == ::geteuid());
+}
+
+}  // namespace
+
+Spawner::Spawner(std::unique_ptr<EventLoop> loop, const Host& host, Journal journal,
+                 UniqueFd socket)
+    : loop_(std::move(loop)),
+      host_(&host),
+      pool_(*loop_, host),
+      sandboxes_(*loop_, host, pool_, std::move(journal)),
+      socket_(std::move(socket)) {}
+
+Status Spawner::start() {
+    auto kept = sandboxes_.adopt();
+    if (!kept) return kept.error();
+    if (auto s = remove_leftovers(*kept); !s) return s;
+    if (auto s = pool_.start(*kept, host_->options.pool_size); !s) return s;
+    sandboxes_.on_exit([this](const std::string& id, const Exit& exit) {
+        for (const auto& peer : std::list(peers_)) {
+            if (peer->greeted) send(peer, ExitNotice{id, exit});
+        }
+    });
+    accept_watch_ =
+        loop_->watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_connect(); });
+    return {};
+}
+
+/// Whatever carries our names and belongs to no journalled sandbox is from an earlier life.
+Status Spawner::remove_leftovers(const std::vector<SlotId>& keep) {
+    std::set<std::string> names = host_->cgroups.names();
+    std::error_code error;
+    const auto sandboxes = host_->options.sandboxes_directory();
+    for (const auto& entry : std::filesystem::directory_iterator(sandboxes, error)) {
+        names.insert(entry.path().filename().string());
+    }
+    auto routes = net::RouteSocket::open();
+    if (!routes) return routes.error();
+    auto links = routes->list_links(host_->link_prefix());
+    if (!links) return links.error();
+    for (const net::Link& link : *links) {
+        names.insert("s" + link.name.substr(host_->link_prefix().size()));
+    }
+    for (const SlotId& slot : keep) names.erase(slot_name(slot));
+    auto maker = SlotMaker::open(*host_);
+    if (!maker) return maker.error();
+    for (const std::string& name : names) {
+        const auto serial = slot_serial(name);
+        if (!serial) continue;
+        if (auto s = maker->remove({*serial, 0}); !s) {
+            log::warn("remains of an earlier life stay",
+                      {{"slot", name}, {"reason", s.error().message()}});
+        }
+    }
+    return {};
+}
+
+bool Spawner::needed() const { return !peers_.empty() || sandboxes_.size() > 0; }
+
+void Spawner::run(int signals) {
+    bool ending = false;
+    auto signal_watch =
+        loop_->watch(signals, EPOLLIN, [&ending](std::uint32_t) { ending = true; });
+    auto needed_at = EventLoop::Clock::now();
+    while (!ending) {
+        loop_->run_once(500ms);
+        announce_figures();
+        const auto now = EventLoop::Clock::now();
+        if (needed()) needed_at = now;
+        if (now - needed_at > idle_time) break;
+    }
+    accept_watch_.reset();
+    ::unlink(host_->options.socket_path().c_str());
+    end_everything();
+}
+
+void Spawner::end_everything() {
+    for (const Observed& item : sandboxes_.list()) {
+        sandboxes_.destroy(item.id, [](const Status&) {});
+    }
+    pool_.drain();
+    const auto deadline = EventLoop::Clock::now() + 30s;
+    while ((sandboxes_.size() > 0 || !pool_.idle()) && EventLoop::Clock::now() < deadline) {
+        loop_->run_once(100ms);
+    }
+}
+
+void Spawner::on_connect() {
+    UniqueFd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!fd) return;
+    if (!same_user(fd.get()) || peers_.size() >= max_peers) {
+        log::warn("a connection to the spawner was refused");
+        return;
+    }
+    widen_buffers(fd.get());
+    auto peer = std::make_shared<Connection>();
+    peer->socket = std::move(fd);
+    peer->watch = loop_->watch(peer->socket.get(), EPOLLIN, [this, weak = Peer(peer)](auto) {
+        if (const auto held = weak.lock()) on_message(held);
+    });
+    peers_.push_back(std::move(peer));
+}
+
+void Spawner::close(const std::shared_ptr<Connection>& peer) {
+    peer->broken = true;
+    peer->watch.reset();
+    peer->writable.reset();
+    peers_.remove(peer);
+}
+
+void Spawner::on_message(const std::shared_ptr<Connection>& peer) {
+    auto received = receive_message(peer->socket.get());
+    if (!received && received.error().code() == ErrorCode::resource_exhausted) return;
+    if (!received || received->closed) return close(peer);
+    auto message = decode(received->bytes);
+    ::explicit_bzero(received->bytes.data(), received->bytes.size());
+    if (!message) {
+        log::warn("a server sent what is no message", {{"reason", message.error().message()}});
+        return close(peer);
+    }
+    if (const auto* hello = std::get_if<Hello>(&*message)) return greet(peer, *hello);
+    if (!peer->greeted) return close(peer);
+    handle(peer, std::move(*message));
+}
+
+void Spawner::greet(const std::shared_ptr<Connection>& peer, const Hello& hello) {
+    send(peer, HelloReply{protocol_version, host_->range.to_string(), host_->options.publish_host});
+    if (hello.version != protocol_version) return;
+    peer->greeted = true;
+    pool_.resize(std::min(hello.pool_size, 1000U));
+    announced_ = {};
+}
+
+void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
+    const Peer weak = peer;
+    if (auto* create = std::get_if<CreateRequest>(&message)) {
+        const std::uint64_t number = create->request;
+        sandboxes_.create(std::move(*create), [this, weak, number](Result<std::uint16_t> port) {
+            if (port) send(weak, CreateReply{number, *port});
+            else send(weak, FailedReply{number, port.error()});
+        });
+    } else if (auto* destroy = std::get_if<DestroyRequest>(&message)) {
+        const std::uint64_t number = destroy->request;
+        sandboxes_.destroy(destroy->id, [this, weak, number](const Status& status) {
+            if (status) send(weak, DoneReply{number});
+            else send(weak, FailedReply{number, status.error()});
+        });
+    } else if (auto* list = std::get_if<ListRequest>(&message)) {
+        for (Observed& item : sandboxes_.list()) {
+            send(peer, ObservedReply{list->request, std::move(item)});
+        }
+        send(peer, DoneReply{list->request});
+    } else {
+        close(peer);
+    }
+}
+
+void Spawner::send(const Peer& peer, const Message& message) {
+    const auto held = peer.lock();
+    if (!held || held->broken) return;
+    held->outgoing.push_back(encode(message));
+    if (held->outgoing.size() > max_outgoing) {
+        log::error("a server does not read its answers and is let go");
+        return close(held);
+    }
+    if (held->outgoing.size() == 1) flush(held);
+}
+
+void Spawner::flush(const std::shared_ptr<Connection>& peer) {
+    while (!peer->outgoing.empty()) {
+        auto sent = send_message(peer->socket.get(), peer->outgoing.front());
+        if (!sent && sent.error().code() != ErrorCode::resource_exhausted) return close(peer);
+        if (!sent) {
+            // A second descriptor, since one cannot be watched twice.
+            UniqueFd copy(::fcntl(peer->socket.get(), F_DUPFD_CLOEXEC, 3));
+            peer->writable.reset();
+            peer->writable = loop_->watch(copy.get(), EPOLLOUT | EPOLLONESHOT,
+                                          [this, weak = Peer(peer)](auto) {
+                                              if (const auto held = weak.lock()) flush(held);
+                                          });
+            peer->writable_descriptor = std::move(copy);
+            return;
+        }
+        peer->outgoing.pop_front();
+    }
+}
+
+void Spawner::announce_figures() {
+    Figures figures;
+    figures.slots_ready = pool_.ready();
+    figures.slot_hits = pool_.hits();
+    figures.slot_misses = pool_.misses();
+    figures.sandboxes = sandboxes_.size();
+    if (figures.slots_ready == announced_.slots_ready && figures.slot_hits == announced_.slot_hits &&
+        figures.slot_misses == announced_.slot_misses &&
+        figures.sandboxes == announced_.sandboxes) {
+        return;
+    }
+    announced_ = figures;
+    // A copy, since a peer that is gone is taken off the list.
+    for (const auto& peer : std::list(peers_)) {
+        if (peer->greeted && peer->outgoing.empty()) send(peer, FiguresNotice{figures});
+    }
+}
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <deque>
+#include <list>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "runtime/native/event_loop.hpp"
+#include "runtime/native/host.hpp"
+#include "runtime/native/sandbox_table.hpp"
+#include "runtime/native/slot_pool.hpp"
+
+namespace opensandbox::runtime::native {
+
+/// Serves the servers that connect, until nobody needs it: no server and no sandbox for a while.
+class Spawner {
+  public:
+    /// The socket already listens. Borrows the host.
+    Spawner(std::unique_ptr<EventLoop> loop, const Host& host, Journal journal, UniqueFd socket);
+
+    /// Adopts what lives and removes what does not.
+    Status start();
+    /// Until nobody needs it or `signals` (a signalfd) speaks; then everything is gone, unless
+    /// sandboxes could not be ended.
+    void run(int signals);
+
+  private:
+    struct Connection {
+        UniqueFd socket;
+        bool greeted = false;
+        bool broken = false;
+        std::deque<std::string> outgoing;  ///< what the peer was too slow to take
+        EventLoop::Watch watch;
+        UniqueFd writable_descriptor;
+        EventLoop::Watch writable;
+    };
+    using Peer = std::weak_ptr<Connection>;
+
+    Status remove_leftovers(const std::vector<SlotId>& keep);
+    void on_connect();
+    void on_message(const std::shared_ptr<Connection>& peer);
+    void greet(const std::shared_ptr<Connection>& peer, const Hello& hello);
+    void handle(const std::shared_ptr<Connection>& peer, Message message);
+    void send(const Peer& peer, const Message& message);
+    void flush(const std::shared_ptr<Connection>& peer);
+    void close(const std::shared_ptr<Connection>& peer);
+    void announce_figures();
+    [[nodiscard]] bool needed() const;
+    void end_everything();
+
+    std::unique_ptr<EventLoop> loop_;
+    const Host* host_;
+    SlotPool pool_;
+    SandboxTable sandboxes_;
+    UniqueFd socket_;
+    EventLoop::Watch accept_watch_;
+    std::list<std::shared_ptr<Connection>> peers_;
+    Figures announced_;
+};
+
+}  // namespace opensandbox::runtime::native

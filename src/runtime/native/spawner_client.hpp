@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "net/stream.hpp"
+#include "runtime/native/protocol.hpp"
+
+namespace opensandbox::runtime::native {
+
+/// The server's end of one connection to the spawner. All calls run on the event loop.
+class SpawnerClient {
+  public:
+    struct Listeners {
+        std::function<void(const std::string& id, const Exit&)> on_exit;
+        std::function<void(const Figures&)> on_figures;
+        std::function<void()> on_lost;  ///< once, unless close() came first
+    };
+
+    /// `unavailable` when nobody listens there, `conflict` when a spawner of another version does.
+    static Awaitable<Result<std::unique_ptr<SpawnerClient>>> connect(
+        const std::filesystem::path& path, std::uint32_t pool_size, Listeners listeners);
+    ~SpawnerClient();
+    SpawnerClient(const SpawnerClient&) = delete;
+    SpawnerClient& operator=(const SpawnerClient&) = delete;
+
+    /// Fills in the request number. `unavailable` when the connection is lost meanwhile.
+    Awaitable<Result<std::uint16_t>> create(CreateRequest request);
+    Awaitable<Status> destroy(std::string id);
+    Awaitable<Result<std::vector<Observed>>> list();
+    [[nodiscard]] const HelloReply& spawner() const;
+    /// Whether answers may still come.
+    [[nodiscard]] bool connected() const;
+    void close();
+
+  private:
+    struct State;
+    struct Pending;
+    explicit SpawnerClient(std::shared_ptr<State> state);
+
+    static Awaitable<void> read_all(std::shared_ptr<State> state);
+    Awaitable<std::shared_ptr<Pending>> exchange(std::uint64_t number, std::string bytes);
+
+    std::shared_ptr<State> state_;
+};
+
+}  // namespace opensandbox::runtime::native

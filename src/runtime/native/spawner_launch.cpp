@@ -1,0 +1,114 @@
+#include "runtime/native/spawner_launch.hpp"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string>
+#include <vector>
+
+#include "runtime/native/kernel.hpp"
+
+namespace opensandbox::runtime::native {
+
+namespace {
+
+constexpr int timeout_ms = 45'000;
+constexpr int report_descriptor = 3;
+constexpr off_t max_log = 1 << 20;
+
+/// What the child process does to its descriptors before it becomes the spawner.
+class FileActions {
+  public:
+    FileActions(const std::string& log, int report) {
+        ::posix_spawn_file_actions_init(&actions_);
+        // First, so that nothing it might collide with is opened yet.
+        ::posix_spawn_file_actions_adddup2(&actions_, report, report_descriptor);
+        ::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
+        ::posix_spawn_file_actions_addopen(&actions_, 1, log.c_str(),
+                                           O_WRONLY | O_CREAT | O_APPEND, 0600);
+        ::posix_spawn_file_actions_adddup2(&actions_, 1, 2);
+        ::posix_spawn_file_actions_addclosefrom_np(&actions_, report_descriptor + 1);
+        ::posix_spawnattr_init(&attributes_);
+        ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
+        sigset_t none;
+        sigemptyset(&none);
+        ::posix_spawnattr_setsigmask(&attributes_, &none);
+    }
+    ~FileActions() {
+        ::posix_spawn_file_actions_destroy(&actions_);
+        ::posix_spawnattr_destroy(&attributes_);
+    }
+    FileActions(const FileActions&) = delete;
+    FileActions& operator=(const FileActions&) = delete;
+
+    Status start(const std::filesystem::path& executable, std::vector<std::string> arguments) {
+        std::vector<char*> argv;
+        for (std::string& argument : arguments) argv.push_back(argument.data());
+        argv.push_back(nullptr);
+        const std::array<char*, 1> environment{nullptr};
+        pid_t pid = 0;
+        const int error = ::posix_spawn(&pid, executable.c_str(), &actions_, &attributes_,
+                                        argv.data(), environment.data());
+        if (error != 0) return Error::from_errno(error, "start " + executable.string());
+        // It forks once more and ends, so that the spawner is nobody's child here.
+        while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+        }
+        return {};
+    }
+
+  private:
+    posix_spawn_file_actions_t actions_{};
+    posix_spawnattr_t attributes_{};
+};
+
+Status await_report(int pipe) {
+    std::string text;
+    while (true) {
+        pollfd item{pipe, POLLIN, 0};
+        const int ready = ::poll(&item, 1, timeout_ms);
+        if (ready < 0 && errno == EINTR) continue;
+        if (ready <= 0) return Error(ErrorCode::timeout, "the spawner does not say that it serves");
+        std::array<char, 512> buffer;
+        const ssize_t got = ::read(pipe, buffer.data(), buffer.size());
+        if (got <= 0) break;
+        text.append(buffer.data(), static_cast<std::size_t>(got));
+    }
+    if (text == "ready") return {};
+    if (text.starts_with("error ")) {
+        return Error(ErrorCode::unavailable, "spawner: " + text.substr(6));
+    }
+    return Error(ErrorCode::unavailable, "the spawner ended before it served; see its log");
+}
+
+}  // namespace
+
+Status launch_spawner(const std::filesystem::path& executable, SpawnerOptions options) {
+    for (const auto& path : {options.state_directory, options.own_directory()}) {
+        if (::mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) {
+            return last_error("mkdir " + path.string());
+        }
+    }
+    const std::string log = (options.own_directory() / "log").string();
+    struct stat info {};
+    const bool long_log = ::stat(log.c_str(), &info) == 0 && info.st_size > max_log;
+    if (long_log && ::truncate(log.c_str(), 0) < 0) return last_error("truncate " + log);
+    int ends[2];
+    if (::pipe2(ends, O_CLOEXEC) < 0) return last_error("pipe2");
+    UniqueFd reading(ends[0]);
+    UniqueFd writing(ends[1]);
+    options.report = report_descriptor;
+    std::vector<std::string> arguments = options.to_arguments();
+    arguments.insert(arguments.begin(), {"opensandbox", "spawner"});
+    FileActions actions(log, writing.get());
+    if (auto s = actions.start(executable, std::move(arguments)); !s) return s;
+    writing.reset();
+    return await_report(reading.get());
+}
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,15 @@
+#pragma once
+
+#include <filesystem>
+
+#include "base/error.hpp"
+#include "runtime/native/spawner_options.hpp"
+
+namespace opensandbox::runtime::native {
+
+/// Starts `executable` in the role `spawner`, away from this process: its own session, no
+/// descriptor of ours, a log file of its own. Blocks until it serves; the error is its own. Up to
+/// 45 s, since an ending spawner of the same state directory is waited for.
+Status launch_spawner(const std::filesystem::path& executable, SpawnerOptions options);
+
+}  // namespace opensandbox::runtime::native

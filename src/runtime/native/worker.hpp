@@ -1,0 +1,24 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include "base/unique_fd.hpp"
+#include "runtime/native/host.hpp"
+
+namespace opensandbox::runtime::native {
+
+/// A process that makes and removes slots, so that the spawner itself never waits for the kernel.
+/// It steps back for others (nice), holds no secret, and ends when its socket does.
+struct Worker {
+    pid_t pid = 0;
+    UniqueFd socket;  ///< MakeSlot and RemoveSlot go in, one at a time; SlotMade, … come out
+};
+
+/// Forks one. The caller must have one thread.
+Result<Worker> start_worker(const Host& host);
+
+/// Waits until no worker of an earlier spawner runs here any more, so that nothing is made behind
+/// the back of a new one. `timeout` after ten seconds.
+Status await_earlier_workers(const SpawnerOptions& options);
+
+}  // namespace opensandbox::runtime::native
