@@ -1,0 +1,163 @@
+#include <set>
+
+#include "base/log.hpp"
+#include "base/scope_exit.hpp"
+#include "lifecycle/latch.hpp"
+#include "server/api/request_body.hpp"
+#include "server/api/services.hpp"
+#include "server/body_pipe.hpp"
+#include "server/error_response.hpp"
+
+namespace opensandbox::server {
+namespace {
+
+constexpr std::chrono::seconds kDrainTime{30};
+
+/// Ours: the contract has no images. The codes follow its style.
+Error image_error(const Error& error) {
+    if (!error.wire().empty()) return error;
+    switch (error.code()) {
+        case ErrorCode::not_found: return error.as("IMAGE::NOT_FOUND");
+        case ErrorCode::conflict: return error.as("IMAGE::CONFLICT");
+        case ErrorCode::too_large: return error.as("IMAGE::TOO_LARGE");
+        case ErrorCode::invalid_argument:
+        case ErrorCode::protocol: return error.as("IMAGE::INVALID");
+        default: return error.as("IMAGE::FAILED");
+    }
+}
+
+void append_image(std::string& out, const image::ImageInfo& info) {
+    out += "{\"reference\":" + model::json_string(info.reference) +
+           ",\"digest\":" + model::json_string(info.digest) + ",\"size\":" + std::to_string(info.size) +
+           ",\"createdAt\":\"" + to_rfc3339(info.created_at) +
+           "\",\"builtIn\":" + (info.built_in ? "true" : "false") + "}";
+}
+
+Awaitable<void> list_images(Services& services, http::Exchange& exchange) {
+    using Images = Result<std::vector<image::ImageInfo>>;
+    image::Store& store = services.images;
+    std::function<Images()> work = [&store] { return store.list(); };
+    auto images = co_await net::run_blocking<Images>(services.image_pool, std::move(work));
+    http::Response response;
+    if (images) {
+        std::string body = "{\"items\":[";
+        for (std::size_t i = 0; i < images->size(); ++i) {
+            if (i > 0) body += ',';
+            append_image(body, images.value()[i]);
+        }
+        body += "]}";
+        response = http::json_response(200, std::move(body));
+    } else {
+        response = error_response(image_error(images.error()));
+    }
+    co_await exchange.respond(std::move(response));
+}
+
+/// Lets a client that still sends read the answer: what it sends is dropped for a while.
+Awaitable<void> drain(http::BodyReader& body) {
+    auto deadline = std::chrono::steady_clock::now() + kDrainTime;
+    std::string piece(64 * 1024, '\0');
+    std::span<char> room(piece);
+    while (std::chrono::steady_clock::now() < deadline) {
+        auto got = co_await body.read_some(room);
+        if (!got || *got == 0) co_return;
+    }
+}
+
+using Imported = Result<image::ImageInfo>;
+
+/// Feeds the body to the import on another thread and waits for it. The body is borrowed for as
+/// long as this runs; the import lets go of the pipe whatever happens.
+Awaitable<Imported> import_body(Services& services, http::BodyReader& body, std::string reference) {
+    auto executor = co_await asio::this_coro::executor;
+    auto pipe = std::make_shared<BodyPipe>(executor);
+    auto done = std::make_shared<lifecycle::Latch>(executor);
+    auto outcome = std::make_shared<std::optional<Imported>>();
+    image::Store* store = &services.images;
+    asio::post(services.image_pool, [=] {
+        image::ByteSource source = [&pipe = *pipe](std::span<char> into) { return pipe.read(into); };
+        Imported imported = store->import_archive(reference, source);
+        pipe->close();
+        asio::post(executor, [outcome, done, imported = std::move(imported)]() mutable {
+            outcome->emplace(std::move(imported));
+            done->open();
+        });
+    });
+    ScopeExit abandon([&] { pipe->fail(Error(ErrorCode::cancelled, "the upload was abandoned")); });
+    co_await pipe->pump(body);
+    co_await done->wait();
+    co_return std::move(**outcome);
+}
+
+Awaitable<void> import_image(Services& services, http::Exchange& exchange) {
+    http::Query query(exchange.request().query());
+    auto reference = query.get("reference");
+    if (!reference || reference->empty()) {
+        model::FieldErrors errors;
+        model::Location at{std::string("query"), std::string("reference")};
+        errors.emplace_back("missing", at, "Field required", "null");
+        auto refusal = validation_response(errors);
+        co_return co_await exchange.respond(std::move(refusal));
+    }
+    // Before the upload: a bad name must not cost one.
+    auto name = image::normalize_reference(*reference);
+    if (!name) {
+        auto refusal = error_response(image_error(name.error().within("reference")));
+        co_return co_await exchange.respond(std::move(refusal));
+    }
+    auto imported = co_await import_body(services, exchange.body(), name.value());
+    http::Response response;
+    if (imported) {
+        std::string body;
+        append_image(body, *imported);
+        response = http::json_response(201, std::move(body));
+        log::info("image imported", {{"image", imported->reference}, {"digest", imported->digest}});
+    } else {
+        if (imported.error().code() == ErrorCode::cancelled) co_return;
+        co_await drain(exchange.body());
+        response = error_response(image_error(imported.error()));
+    }
+    co_await exchange.respond(std::move(response));
+}
+
+/// References of the images that sandboxes run on.
+std::set<std::string> images_in_use(const lifecycle::Lifecycle& lifecycle) {
+    std::set<std::string> used;
+    lifecycle.index().for_each([&](const store::SandboxRecord& record) {
+        if (auto name = image::normalize_reference(record.sandbox.image_uri)) used.insert(*name);
+    });
+    return used;
+}
+
+Awaitable<void> remove_image(Services& services, http::Exchange& exchange) {
+    std::string raw(exchange.parameter("reference"));
+    std::string reference = http::percent_decode(raw).value_or(raw);
+    auto used = images_in_use(services.lifecycle);
+    image::Store& store = services.images;
+    std::function<Status()> work = [&store, reference, used = std::move(used)]() -> Status {
+        auto images = store.list();
+        if (!images) return images.error();
+        std::set<std::string> digests;
+        for (const auto& info : images.value()) {
+            if (used.contains(info.reference)) digests.insert(info.digest);
+        }
+        return store.remove(reference, [&](const std::string& digest) { return digests.contains(digest); });
+    };
+    auto removed = co_await net::run_blocking<Status>(services.image_pool, std::move(work));
+    http::Response response(204);
+    if (!removed) response = error_response(image_error(removed.error()));
+    co_await exchange.respond(std::move(response));
+}
+
+}  // namespace
+
+void add_image_routes(http::Router& router, Services& services, Mount mount) {
+    using http::Exchange;
+    std::string all = std::string(mount) + "/images";
+    Services* s = &services;
+    router.add("GET", all, [s](Exchange& x) { return list_images(*s, x); });
+    router.add("POST", all, [s](Exchange& x) { return import_image(*s, x); });
+    router.add("DELETE", all + "/{reference...}", [s](Exchange& x) { return remove_image(*s, x); });
+}
+
+}  // namespace opensandbox::server

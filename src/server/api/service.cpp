@@ -1,0 +1,71 @@
+#include <array>
+
+#include "server/api/services.hpp"
+#include "telemetry/process_figures.hpp"
+#include "version.hpp"
+
+namespace opensandbox::server {
+namespace {
+
+Awaitable<void> health(http::Exchange& exchange) {
+    auto response = http::json_response(200, R"({"status":"healthy"})");
+    co_await exchange.respond(std::move(response));
+}
+
+Awaitable<void> version(http::Exchange& exchange) {
+    auto response = http::json_response(200, "{\"version\":" + model::json_string(kVersion) + "}");
+    co_await exchange.respond(std::move(response));
+}
+
+void write_sandboxes(telemetry::Exposition& out, const lifecycle::Lifecycle& lifecycle) {
+    out.metric("opensandbox_sandboxes", "gauge", "Sandboxes by state.");
+    auto counts = lifecycle.index().counts();
+    for (std::size_t i = 0; i < counts.size(); ++i) {
+        auto state = static_cast<model::SandboxState>(i);
+        out.sample(counts[i], {{"state", std::string(model::to_string(state))}});
+    }
+}
+
+void write_slots(telemetry::Exposition& out, const runtime::Figures& figures) {
+    out.metric("opensandbox_slots_ready", "gauge", "Blank sandboxes waiting for a create.");
+    out.sample(figures.slots_ready);
+    out.metric("opensandbox_slot_hits_total", "counter", "Creates served from a blank.");
+    out.sample(figures.slot_hits);
+    out.metric("opensandbox_slot_misses_total", "counter", "Creates that had to make one.");
+    out.sample(figures.slot_misses);
+    out.metric("opensandbox_runtime_sandboxes", "gauge", "Sandboxes that the runtime holds.");
+    out.sample(figures.sandboxes);
+}
+
+void write_process(telemetry::Exposition& out) {
+    auto figures = telemetry::read_process_figures();
+    out.metric("process_resident_memory_bytes", "gauge", "Resident memory of the server.");
+    out.sample(figures.resident_bytes);
+    out.metric("process_open_fds", "gauge", "Open file descriptors of the server.");
+    out.sample(figures.open_descriptors);
+    out.metric("process_cpu_seconds_total", "counter", "Processor time that the server used.");
+    out.sample(figures.cpu_seconds);
+    out.metric("process_start_time_seconds", "gauge", "When the server started.");
+    out.sample(figures.start_time);
+}
+
+Awaitable<void> metrics(Services& services, http::Exchange& exchange) {
+    telemetry::Exposition out;
+    write_sandboxes(out, services.lifecycle);
+    write_slots(out, services.lifecycle.runtime().figures());
+    services.metrics.write(out);
+    write_process(out);
+    http::Response response(200, "text/plain; version=0.0.4; charset=utf-8", out.text());
+    co_await exchange.respond(std::move(response));
+}
+
+}  // namespace
+
+void add_service_routes(http::Router& router, Services& services) {
+    Services* s = &services;
+    router.add("GET", "/health", health);
+    router.add("GET", "/version", version);
+    router.add("GET", "/metrics", [s](http::Exchange& x) { return metrics(*s, x); });
+}
+
+}  // namespace opensandbox::server

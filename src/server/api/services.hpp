@@ -1,0 +1,46 @@
+#pragma once
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <string>
+
+#include "http/client.hpp"
+#include "http/router.hpp"
+#include "image/store.hpp"
+#include "lifecycle/lifecycle.hpp"
+#include "server/config.hpp"
+#include "server/server_metrics.hpp"
+
+namespace opensandbox::server {
+
+/// What the routes work with; all borrowed, alive as long as the server.
+struct Services {
+    Services(const Config& c, std::string key, lifecycle::Lifecycle& l, image::Store& i,
+             asio::thread_pool& p, http::Client& b, ServerMetrics& m)
+        : config(c), api_key(std::move(key)), lifecycle(l), images(i), image_pool(p), backends(b), metrics(m) {}
+
+    const Config& config;
+    std::string api_key;               ///< empty: no authentication
+    std::string public_host;           ///< of agents, as clients see it
+    lifecycle::Lifecycle& lifecycle;
+    image::Store& images;
+    asio::thread_pool& image_pool;     ///< uploads may hold a thread for long, so not the store's
+    http::Client& backends;            ///< towards agents
+    ServerMetrics& metrics;
+};
+
+/// Where a router is mounted: "" or "/v1".
+using Mount = std::string_view;
+
+void add_sandbox_routes(http::Router& router, Services& services, Mount mount);
+void add_endpoint_routes(http::Router& router, Services& services, Mount mount);
+void add_proxy_routes(http::Router& router, Services& services, Mount mount);
+void add_image_routes(http::Router& router, Services& services, Mount mount);
+/// What the contract has and this server does not: 501, naming what is missing.
+void add_unsupported_routes(http::Router& router, Services& services, Mount mount);
+/// POST /v1/metrics/events.
+void add_metrics_event_routes(http::Router& router, Services& services);
+/// /health, /version and /metrics, bare only.
+void add_service_routes(http::Router& router, Services& services);
+
+}  // namespace opensandbox::server

@@ -1,0 +1,71 @@
+#include <array>
+
+#include "server/api/request_body.hpp"
+#include "server/api/services.hpp"
+#include "server/error_response.hpp"
+
+namespace opensandbox::server {
+namespace {
+
+/// A route of the contract that this server does not have.
+struct Missing {
+    std::string_view method;
+    std::string_view pattern;
+    std::string_view code;
+    std::string_view what;
+};
+
+constexpr std::string_view kPools = "KUBERNETES::POOL_NOT_SUPPORTED";
+constexpr std::string_view kTemplates = "FSB::API_NOT_SUPPORTED";
+constexpr std::string_view kSnapshots = "SNAPSHOT::NOT_IMPLEMENTED";
+constexpr std::string_view kApi = "SANDBOX::API_NOT_SUPPORTED";
+
+constexpr std::array kMissing{
+    Missing{"POST", "/pools", kPools, "Pool management"},
+    Missing{"GET", "/pools", kPools, "Pool management"},
+    Missing{"GET", "/pools/{pool}", kPools, "Pool management"},
+    Missing{"PUT", "/pools/{pool}", kPools, "Pool management"},
+    Missing{"DELETE", "/pools/{pool}", kPools, "Pool management"},
+    Missing{"POST", "/templates", kTemplates, "Template management"},
+    Missing{"GET", "/templates", kTemplates, "Template management"},
+    Missing{"GET", "/templates/{template}", kTemplates, "Template management"},
+    Missing{"DELETE", "/templates/{template}", kTemplates, "Template management"},
+    Missing{"GET", "/snapshots", kSnapshots, "Snapshots"},
+    Missing{"GET", "/snapshots/{snapshot_id}", kSnapshots, "Snapshots"},
+    Missing{"DELETE", "/snapshots/{snapshot_id}", kSnapshots, "Snapshots"},
+    Missing{"POST", "/sandboxes/{sandbox_id}/snapshots", kSnapshots, "Snapshots"},
+    Missing{"POST", "/sandboxes/{sandbox_id}/pause", kApi, "Pausing"},
+    Missing{"POST", "/sandboxes/{sandbox_id}/resume", kApi, "Resuming"},
+    Missing{"POST", "/sandboxes/{sandbox_id}/fork", kApi, "Forking"},
+    Missing{"GET", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
+    Missing{"PUT", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
+    Missing{"PATCH", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
+    Missing{"DELETE", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
+    Missing{"GET", "/sandboxes/{sandbox_id}/diagnostics/logs", kApi, "Diagnostics"},
+    Missing{"GET", "/sandboxes/{sandbox_id}/diagnostics/events", kApi, "Diagnostics"},
+    Missing{"GET", "/sandboxes/{sandbox_id}/diagnostics/inspect", kApi, "Diagnostics"},
+    Missing{"GET", "/sandboxes/{sandbox_id}/diagnostics/summary", kApi, "Diagnostics"},
+};
+
+Awaitable<void> refuse_missing(Services& services, http::Exchange& exchange, const Missing& missing) {
+    auto response = error_response(
+        501, missing.code, std::string(missing.what) + " is not supported by the native runtime yet.");
+    if (!exchange.parameter("sandbox_id").empty()) {
+        auto known = services.lifecycle.get(sandbox_id_of(exchange));
+        if (!known) response = error_response(known.error());
+    }
+    co_await exchange.respond(std::move(response));
+}
+
+}  // namespace
+
+void add_unsupported_routes(http::Router& router, Services& services, Mount mount) {
+    Services* s = &services;
+    for (const Missing& missing : kMissing) {
+        const Missing* m = &missing;
+        router.add(missing.method, std::string(mount) + std::string(missing.pattern),
+                   [s, m](http::Exchange& x) { return refuse_missing(*s, x, *m); });
+    }
+}
+
+}  // namespace opensandbox::server

@@ -1,0 +1,140 @@
+#include "server/app.hpp"
+
+#include <algorithm>
+#include <exception>
+
+#include "base/identifier.hpp"
+#include "base/log.hpp"
+#include "base/scope_exit.hpp"
+#include "server/auth.hpp"
+#include "server/cors.hpp"
+#include "server/error_response.hpp"
+
+namespace opensandbox::server {
+namespace {
+
+constexpr std::size_t kMaxRequestId = 128;
+constexpr std::string_view kMetricsPath = "/metrics";
+
+/// Routes that are asked all the time by machines and say nothing new.
+bool is_quiet(std::string_view path) { return path == "/health" || path == kMetricsPath; }
+
+}  // namespace
+
+std::string choose_request_id(const http::RequestHead& request) {
+    std::string_view given = request.fields.get("X-Request-ID").value_or("");
+    while (given.starts_with(' ')) given.remove_prefix(1);
+    while (given.ends_with(' ')) given.remove_suffix(1);
+    bool visible = std::ranges::all_of(given, [](char c) { return c > ' ' && c < 0x7f; });
+    if (given.empty() || given.size() > kMaxRequestId || !visible) return new_hex_id();
+    return std::string(given);
+}
+
+App::App(Services& services) : services_(services) {
+    add_service_routes(router_, services);
+    add_metrics_event_routes(router_, services);
+    for (Mount mount : {"/v1", ""}) {
+        add_sandbox_routes(router_, services, mount);
+        add_endpoint_routes(router_, services, mount);
+        add_proxy_routes(router_, services, mount);
+        add_image_routes(router_, services, mount);
+        add_unsupported_routes(router_, services, mount);
+    }
+}
+
+Awaitable<void> App::handle(http::Exchange& exchange) {
+    auto begin = std::chrono::steady_clock::now();
+    ++services_.metrics.requests_in_flight;
+    ScopeExit leave([this] { --services_.metrics.requests_in_flight; });
+    exchange.request_id = choose_request_id(exchange.request());
+    exchange.response_fields.set("X-Request-ID", exchange.request_id);
+    add_cors_fields(exchange.request(), exchange.response_fields);
+    bool failed = false;
+    try {
+        co_await answer(exchange);
+    } catch (const std::exception& problem) {
+        log::error("handler failed", {{"request", exchange.request_id}, {"error", problem.what()}});
+        failed = true;
+    }
+    if (failed && !exchange.started() && exchange.status() == 0) {
+        auto response = error_response(500, "GENERAL::UNKNOWN_ERROR", "");
+        co_await exchange.respond(std::move(response));
+    }
+    record(exchange, begin);
+}
+
+Awaitable<void> App::answer(http::Exchange& exchange) {
+    const http::RequestHead& request = exchange.request();
+    std::int64_t limit = services_.config.limit_concurrency;
+    bool over = limit > 0 && services_.metrics.requests_in_flight > static_cast<std::uint64_t>(limit);
+    if (over && !is_quiet(request.path())) {
+        http::Response response(503, "text/plain; charset=utf-8", "Service Unavailable");
+        co_return co_await exchange.respond(std::move(response));
+    }
+    if (auto preflight = answer_preflight(request)) {
+        co_return co_await exchange.respond(std::move(*preflight));
+    }
+    // Scrapers on this machine need no key; /metrics holds counts, no names.
+    bool exempt = request.path() == kMetricsPath && is_loopback(exchange.peer_address());
+    if (!exempt) {
+        if (auto refusal = refuse(request, services_.api_key)) {
+            co_return co_await exchange.respond(std::move(*refusal));
+        }
+    }
+    co_await route(exchange);
+}
+
+Awaitable<void> App::route(http::Exchange& exchange) {
+    const http::RequestHead& request = exchange.request();
+    auto match = router_.lookup(request.method, request.path());
+    if (match.handler) {
+        exchange.route = std::move(match.pattern);
+        exchange.parameters = std::move(match.parameters);
+        co_return co_await (*match.handler)(exchange);
+    }
+    if (!match.allowed.empty()) {
+        auto response = wrong_method(match.allowed);
+        co_return co_await exchange.respond(std::move(response));
+    }
+    co_await redirect_without_slash(exchange);
+}
+
+/// A route with a slash too many is answered with where it is (lifecycle 1.1).
+Awaitable<void> App::redirect_without_slash(http::Exchange& exchange) {
+    const http::RequestHead& request = exchange.request();
+    std::string_view path = request.path();
+    http::Response response = unknown_route();
+    if (path.size() > 1 && path.ends_with('/')) {
+        path.remove_suffix(1);
+        auto match = router_.lookup(request.method, path);
+        auto host = request.fields.get("Host");
+        if (host && (match.handler || !match.allowed.empty())) {
+            std::string location = "http://" + std::string(*host) + std::string(path);
+            if (!request.query().empty()) location += "?" + std::string(request.query());
+            response = http::Response(307);
+            response.head.fields.set("Location", std::move(location));
+        }
+    }
+    co_await exchange.respond(std::move(response));
+}
+
+void App::record(http::Exchange& exchange, std::chrono::steady_clock::time_point begin) {
+    auto took = std::chrono::steady_clock::now() - begin;
+    const http::RequestHead& request = exchange.request();
+    services_.metrics.record_request(request.method, exchange.route, exchange.status(), took);
+    log::Level level = is_quiet(request.path()) ? log::Level::debug : log::Level::info;
+    if (!log::enabled(level)) return;
+    double milliseconds = std::chrono::duration<double, std::milli>(took).count();
+    std::string_view sandbox = exchange.sandbox_id.empty() ? "-" : std::string_view(exchange.sandbox_id);
+    log::write(level, "request",
+               {{"request", exchange.request_id},
+                {"method", request.method},
+                {"path", request.path()},
+                {"status", exchange.status()},
+                {"ms", milliseconds},
+                {"bytes", exchange.bytes_sent()},
+                {"sandbox", sandbox},
+                {"peer", exchange.peer_address()}});
+}
+
+}  // namespace opensandbox::server

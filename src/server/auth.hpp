@@ -1,0 +1,35 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "http/message.hpp"
+
+/// Who may ask (lifecycle 1.2). Pure.
+namespace opensandbox::server {
+
+inline constexpr const char* kApiKeyField = "OPEN-SANDBOX-API-KEY";
+
+/// Paths that need no key: /health, /version and the API description, exactly.
+bool is_public_path(std::string_view raw_path);
+
+/// `^(/v1)?/sandboxes/[^/]+/proxy/\d+(/|$)` without `..` anywhere in the path: reaching a sandbox's
+/// port needs no key, only its id.
+bool is_proxy_path(std::string_view raw_path);
+
+/// Whether the request carries the key. With no key configured everybody does.
+bool has_valid_key(const http::RequestHead& request, std::string_view key);
+
+/// The 401 to send, or empty when the request may pass.
+std::optional<http::Response> refuse(const http::RequestHead& request, std::string_view key);
+
+/// 127.0.0.0/8, ::1, IPv4-mapped loopback, and Unix sockets (no address).
+bool is_loopback(std::string_view address);
+
+/// The startup guard (lifecycle 7.4): why the server must not start, or empty. `insecure` is the
+/// value of OPENSANDBOX_INSECURE_SERVER.
+std::optional<std::string> startup_refusal(std::string_view host, std::string_view key,
+                                           std::string_view insecure);
+
+}  // namespace opensandbox::server

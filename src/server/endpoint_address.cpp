@@ -1,0 +1,95 @@
+#include "server/endpoint_address.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <cstdlib>
+
+#include "base/unique_fd.hpp"
+#include "http/message.hpp"
+#include "server/auth.hpp"
+
+namespace opensandbox::server {
+namespace {
+
+bool is_wildcard(std::string_view host) {
+    return host.empty() || host == "0.0.0.0" || host == "::";
+}
+
+std::string_view without_scheme(std::string_view eip) {
+    auto scheme = eip.find("://");
+    if (scheme != std::string_view::npos) eip.remove_prefix(scheme + 3);
+    while (eip.ends_with('/')) eip.remove_suffix(1);
+    return eip;
+}
+
+}  // namespace
+
+std::string public_host(const Config& config, bool in_container,
+                        const std::function<std::string()>& outward_address) {
+    if (!config.eip.empty()) return config.eip;
+    bool local = is_wildcard(config.host) || is_loopback(config.host);
+    if (local && in_container && !config.host_ip.empty()) return config.host_ip;
+    if (!is_wildcard(config.publish_host)) return config.publish_host;
+    if (is_wildcard(config.host)) return outward_address();
+    return config.host;
+}
+
+std::string join_host_port(std::string_view host, std::uint16_t port) {
+    bool bare_ipv6 = host.find(':') != host.rfind(':') && !host.starts_with('[');
+    std::string joined = bare_ipv6 ? "[" + std::string(host) + "]" : std::string(host);
+    return joined + ":" + std::to_string(port);
+}
+
+std::string eip_path(std::string_view eip) {
+    std::string_view rest = without_scheme(eip);
+    auto slash = rest.find('/');
+    return slash == std::string_view::npos ? std::string() : std::string(rest.substr(slash));
+}
+
+std::string proxied_endpoint(std::string_view eip, std::string_view request_host,
+                             std::string_view mount, std::string_view sandbox_id,
+                             std::uint16_t port) {
+    std::string base;
+    if (eip.empty()) {
+        base = std::string(request_host) + std::string(mount);
+    } else {
+        base = without_scheme(eip);
+        if (eip_path(eip).empty()) base += mount;
+    }
+    return base + "/sandboxes/" + http::percent_encode(sandbox_id) + "/proxy/" + std::to_string(port);
+}
+
+bool in_container() {
+    if (::access("/.dockerenv", F_OK) == 0 || ::access("/run/.containerenv", F_OK) == 0) return true;
+    for (const char* name : {"container", "CONTAINER"}) {
+        const char* value = std::getenv(name);
+        if (!value) continue;
+        for (std::string_view kind : {"podman", "docker", "oci", "lxc", "lxc-libvirt", "systemd-nspawn"}) {
+            if (value == kind) return true;
+        }
+    }
+    return false;
+}
+
+std::string outward_ipv4() {
+    // Connecting a datagram socket sends nothing; it only asks the kernel for the route.
+    UniqueFd probe(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    sockaddr_in remote{};
+    remote.sin_family = AF_INET;
+    remote.sin_port = htons(80);
+    ::inet_pton(AF_INET, "8.8.8.8", &remote.sin_addr);
+    sockaddr_in local{};
+    socklen_t size = sizeof local;
+    char text[INET_ADDRSTRLEN];
+    if (probe && ::connect(probe.get(), reinterpret_cast<sockaddr*>(&remote), sizeof remote) == 0 &&
+        ::getsockname(probe.get(), reinterpret_cast<sockaddr*>(&local), &size) == 0 &&
+        ::inet_ntop(AF_INET, &local.sin_addr, text, sizeof text)) {
+        return text;
+    }
+    return "127.0.0.1";
+}
+
+}  // namespace opensandbox::server

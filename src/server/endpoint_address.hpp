@@ -1,0 +1,37 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "server/config.hpp"
+
+/// What clients are told to connect to (lifecycle 3.1). Pure but for the two that look at the host.
+namespace opensandbox::server {
+
+/// The host under which agents are reached from outside: server.eip; else the address they are
+/// published on when it is a concrete one; else docker.host_ip in a container; else, published on
+/// the wildcard, the configured host or this machine's outward address.
+std::string public_host(const Config& config, bool in_container,
+                        const std::function<std::string()>& outward_address);
+
+/// `host:port`; an IPv6 address gets its brackets.
+std::string join_host_port(std::string_view host, std::uint16_t port);
+
+/// The path through this server to a port: `<base>/sandboxes/<id>/proxy/<port>`. `base` is the
+/// request's Host and mount ("" or "/v1"), or server.eip, which replaces the mount when it has a
+/// path of its own.
+std::string proxied_endpoint(std::string_view eip, std::string_view request_host,
+                             std::string_view mount, std::string_view sandbox_id,
+                             std::uint16_t port);
+
+/// The path part of server.eip ("/sandboxes-behind"), empty when it has none.
+std::string eip_path(std::string_view eip);
+
+/// Whether this process runs in a container.
+bool in_container();
+/// The address this machine uses towards the world, "127.0.0.1" when it has none.
+std::string outward_ipv4();
+
+}  // namespace opensandbox::server

@@ -1,0 +1,49 @@
+#include "server/error_response.hpp"
+
+#include <cctype>
+
+#include "http/status.hpp"
+#include "model/json_text.hpp"
+
+namespace opensandbox::server {
+namespace {
+
+/// For errors that the contract does not name: GENERAL::TOO_LARGE and the like.
+std::string general_code(ErrorCode code) {
+    if (code == ErrorCode::internal || code == ErrorCode::io) return "GENERAL::UNKNOWN_ERROR";
+    std::string name = "GENERAL::";
+    for (char c : to_string(code)) name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    return name;
+}
+
+}  // namespace
+
+http::Response error_response(int status, std::string_view code, std::string_view message) {
+    std::string body = "{\"code\":";
+    model::append_json_string(body, code);
+    body += ",\"message\":";
+    model::append_json_string(body, message.empty() ? "An unexpected error occurred." : message);
+    body += '}';
+    return http::json_response(status, std::move(body));
+}
+
+http::Response error_response(const Error& error) {
+    std::string code = error.wire().empty() ? general_code(error.code()) : error.wire();
+    return error_response(http::status_of(error.code()), code, error.message());
+}
+
+http::Response validation_response(const model::FieldErrors& errors) {
+    return http::json_response(422, model::to_json(errors));
+}
+
+http::Response unknown_route() { return http::json_response(404, "{\"detail\":\"Not Found\"}"); }
+
+http::Response wrong_method(const std::vector<std::string>& allowed) {
+    auto response = http::json_response(405, "{\"detail\":\"Method Not Allowed\"}");
+    std::string list;
+    for (const std::string& method : allowed) list += (list.empty() ? "" : ", ") + method;
+    response.head.fields.set("Allow", list);
+    return response;
+}
+
+}  // namespace opensandbox::server

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "http/message.hpp"
+#include "model/field_error.hpp"
+
+/// The shapes of failed answers (lifecycle 1.3).
+namespace opensandbox::server {
+
+/// `{"code","message"}`; status and, where the error names none, code follow from the error's kind.
+http::Response error_response(const Error& error);
+http::Response error_response(int status, std::string_view code, std::string_view message);
+
+/// 422 `{"detail":[…]}`.
+http::Response validation_response(const model::FieldErrors& errors);
+
+/// `{"detail":"Not Found"}` and `{"detail":"Method Not Allowed"}` with `Allow`.
+http::Response unknown_route();
+http::Response wrong_method(const std::vector<std::string>& allowed);
+
+}  // namespace opensandbox::server

@@ -1,0 +1,116 @@
+#include "http/reverse_proxy.hpp"
+#include "http/status.hpp"
+#include "http/websocket.hpp"
+#include "server/api/request_body.hpp"
+#include "server/api/services.hpp"
+#include "server/auth.hpp"
+#include "server/endpoint_address.hpp"
+#include "server/error_response.hpp"
+#include "server/proxy_rules.hpp"
+
+namespace opensandbox::server {
+namespace {
+
+constexpr std::uint16_t kWebSocketInternalError = 1011;
+
+/// Failures before the backend answered (lifecycle 1.5).
+http::Response render_backend_error(const Error& error, const std::string& backend) {
+    if (error.code() == ErrorCode::timeout) {
+        return error_response(504, "BACKEND_TIMEOUT",
+                              "The backend " + backend + " did not answer in time: " + error.message());
+    }
+    if (error.code() == ErrorCode::unavailable) {
+        return error_response(502, "BACKEND_CONNECTION_FAILED",
+                              "Could not connect to the backend " + backend + ": " + error.message());
+    }
+    if (error.code() == ErrorCode::bad_gateway) {
+        return error_response(502, "BACKEND_RESPONSE_FAILED",
+                              "The backend " + backend +
+                                  " dropped the connection or sent an invalid response: " +
+                                  error.message());
+    }
+    return error_response(error);
+}
+
+/// A failure known before the backend is asked: to WebSocket clients it is told by closing.
+Awaitable<void> refuse_early(http::Exchange& exchange, http::Response response, std::string reason) {
+    if (http::is_websocket_upgrade(exchange.request())) {
+        co_return co_await http::accept_and_close(exchange, kWebSocketInternalError, reason);
+    }
+    co_await exchange.respond(std::move(response));
+}
+
+http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
+                               const lifecycle::AgentAccess& agent, std::uint16_t port) {
+    ProxyTarget target = split_proxy_target(exchange.request().target);
+    std::string location_prefix = target.prefix;
+    if (std::string path = eip_path(services.config.eip); !path.empty()) {
+        location_prefix = path + "/sandboxes/" + http::percent_encode(exchange.sandbox_id) + "/proxy/" +
+                          std::to_string(port);
+    }
+    Origination from;
+    from.host = exchange.request().fields.get("Host").value_or("");
+    from.peer = exchange.peer_address();
+    from.trusted = has_valid_key(exchange.request(), services.api_key);
+
+    http::Forwarding forwarding;
+    forwarding.origin = http::Origin(agent.host, agent.port);
+    forwarding.target = agent_target(port, target.rest);
+    forwarding.edit_request = [port, token = agent.token, from](http::Fields& fields) {
+        edit_proxy_request(fields, port, token, from);
+    };
+    forwarding.edit_response = [location_prefix, &exchange](http::ResponseHead& head) {
+        rewrite_location(head.fields, location_prefix);
+        head.fields.erase("Server");
+        // One request id, one set of CORS fields: the server's own.
+        for (const auto& [name, value] : exchange.response_fields) {
+            if (!http::equal_ignoring_case(name, "Vary")) head.fields.erase(name);
+        }
+    };
+    std::string backend = join_host_port(agent.host, agent.port);
+    forwarding.render_error = [backend](const Error& error) { return render_backend_error(error, backend); };
+    forwarding.websocket_failure_code = kWebSocketInternalError;
+    return forwarding;
+}
+
+Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
+    std::string id = sandbox_id_of(exchange);
+    http::Response refusal;
+    auto port = parse_port(exchange.parameter("port"), services.lifecycle.error_code("INVALID_PORT"),
+                           refusal);
+    if (!port) co_return co_await refuse_early(exchange, std::move(refusal), "invalid port");
+    const auto& fields = exchange.request().fields;
+    if (fields.has_token("Upgrade", "websocket") && !http::is_websocket_upgrade(exchange.request())) {
+        refusal = error_response(400, "SANDBOX::INVALID_PARAMETER",
+                                 "Upgrade: websocket without a complete WebSocket handshake.");
+        co_return co_await exchange.respond(std::move(refusal));
+    }
+    auto agent = services.lifecycle.agent(id);
+    if (!agent) {
+        std::string reason = agent.error().message();
+        refusal = error_response(agent.error());
+        co_return co_await refuse_early(exchange, std::move(refusal), std::move(reason));
+    }
+    if (agent->status.state != model::SandboxState::running || agent->port == 0) {
+        std::string reason = "Sandbox " + id + " is " +
+                             std::string(model::to_string(agent->status.state)) + ": " +
+                             agent->status.message;
+        refusal = error_response(502, "BACKEND_CONNECTION_FAILED", reason);
+        co_return co_await refuse_early(exchange, std::move(refusal), std::move(reason));
+    }
+    auto forwarding = forwarding_to(services, exchange, *agent, *port);
+    co_await http::forward(exchange, services.backends, std::move(forwarding));
+}
+
+}  // namespace
+
+void add_proxy_routes(http::Router& router, Services& services, Mount mount) {
+    Services* s = &services;
+    std::string port = std::string(mount) + "/sandboxes/{sandbox_id}/proxy/{port}";
+    for (std::string_view method : {"GET", "DELETE", "POST", "PUT", "PATCH"}) {
+        router.add(method, port, [s](http::Exchange& x) { return proxy(*s, x); });
+        router.add(method, port + "/{path...}", [s](http::Exchange& x) { return proxy(*s, x); });
+    }
+}
+
+}  // namespace opensandbox::server

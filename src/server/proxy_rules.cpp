@@ -1,0 +1,56 @@
+#include "server/proxy_rules.hpp"
+
+#include <array>
+
+namespace opensandbox::server {
+namespace {
+
+/// Never passed on: credentials of this server and of the browser, what other proxies said.
+constexpr std::array kDropped{
+    "Host",           "Authorization",     "Cookie",           "OPEN-SANDBOX-API-KEY",
+    "OpenSandbox-Secure-Access", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host",
+    "X-Forwarded-Port", "X-Forwarded-Proto", "X-Real-IP",      "OpenSandbox-Access-Renew",
+    "Proxy-Authenticate", "Proxy-Authorization",
+};
+
+}  // namespace
+
+ProxyTarget split_proxy_target(std::string_view raw) {
+    std::size_t segments = raw.starts_with("/v1/") ? 5 : 4;
+    std::size_t at = 0;
+    for (std::size_t i = 0; i < segments && at < raw.size(); ++i) {
+        at = raw.find_first_of("/?", at + 1);
+        if (at == std::string_view::npos) at = raw.size();
+    }
+    return {std::string(raw.substr(0, at)), std::string(raw.substr(at))};
+}
+
+std::string agent_target(std::uint16_t port, std::string_view rest) {
+    std::string target = port == kAgentPort ? "" : "/proxy/" + std::to_string(port);
+    if (!rest.starts_with('/')) target += '/';
+    target += rest;
+    return target;
+}
+
+void edit_proxy_request(http::Fields& fields, std::uint16_t port, const std::string& token,
+                        const Origination& from) {
+    for (const char* name : kDropped) fields.erase(name);
+    fields.set("X-Forwarded-Proto", "http");
+    if (!from.host.empty()) fields.set("X-Forwarded-Host", from.host);
+    if (!from.peer.empty()) fields.set("X-Forwarded-For", from.peer);
+    if (token.empty()) return;
+    // The agent's own routes act inside the sandbox: they need the token from the client, or the
+    // server's key. Other ports are open to whoever knows the id; the agent only relays.
+    if (port != kAgentPort || (from.trusted && !fields.has(kTokenField))) {
+        fields.set(kTokenField, token);
+    }
+}
+
+void rewrite_location(http::Fields& fields, std::string_view prefix) {
+    auto location = fields.get("Location");
+    if (!location || !location->starts_with('/') || location->starts_with("//")) return;
+    std::string rewritten = std::string(prefix) + std::string(*location);
+    fields.set("Location", std::move(rewritten));
+}
+
+}  // namespace opensandbox::server

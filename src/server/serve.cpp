@@ -1,0 +1,201 @@
+#include "server/serve.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
+
+#include "base/log.hpp"
+#include "base/state_directory.hpp"
+#include "http/server.hpp"
+#include "runtime/native/native_runtime.hpp"
+#include "server/api_key.hpp"
+#include "server/app.hpp"
+#include "server/auth.hpp"
+#include "server/endpoint_address.hpp"
+#include "server/serve_options.hpp"
+#include "store/state_lock.hpp"
+#include "version.hpp"
+
+namespace opensandbox::server {
+namespace {
+
+constexpr std::size_t kBlockingThreads = 4;
+constexpr std::size_t kImageThreads = 2;
+/// How long a backend may take to its first byte (lifecycle 3.3).
+constexpr std::chrono::seconds kBackendTimeout{180};
+
+int fail(const Error& error) {
+    log::error("cannot start", {{"error", error.message()}});
+    return 1;
+}
+
+/// What requests work with. Kept alive by the requests themselves: one that is cut off at the end
+/// of the event loop still finds it.
+struct Core {
+    ServerMetrics metrics;
+    std::shared_ptr<lifecycle::Lifecycle> lifecycle;
+    std::unique_ptr<http::Client> backends;
+    std::unique_ptr<Services> services;
+    std::unique_ptr<App> app;
+};
+
+/// Everything the running server owns, in the order in which it can be taken down: what is declared
+/// last goes first.
+struct Parts {
+    Parts(const Config& c, std::unique_ptr<store::SandboxStore> s, std::unique_ptr<image::Store> i)
+        : config(c), store(std::move(s)), images(std::move(i)) {}
+
+    const Config& config;
+    std::unique_ptr<store::SandboxStore> store;
+    std::unique_ptr<image::Store> images;
+    asio::io_context io{1};
+    asio::thread_pool blocking{kBlockingThreads};
+    asio::thread_pool image_pool{kImageThreads};
+    std::unique_ptr<runtime::Runtime> runtime;
+    std::shared_ptr<lifecycle::Lifecycle> lifecycle;
+    std::unique_ptr<http::Server> server;
+    int exit_code = 1;
+
+    ~Parts() {
+        // Nothing may still run on the pools when what it works with goes.
+        blocking.join();
+        image_pool.join();
+    }
+};
+
+void make_runtime(Parts& parts, const std::filesystem::path& state_dir) {
+    runtime::native::NativeOptions native;
+    native.state_directory = state_dir;
+    native.address_range = parts.config.address_range;
+    native.pool_size = parts.config.pool_size;
+    native.publish_host = parts.config.publish_host;
+    parts.runtime = runtime::native::make_native_runtime(parts.io.get_executor(), parts.blocking,
+                                                         *parts.images, std::move(native));
+    lifecycle::AdmissionRules rules;
+    rules.error_prefix = parts.runtime->error_prefix();
+    rules.arch = lifecycle::host_arch();
+    rules.max_timeout_seconds = parts.config.max_sandbox_timeout_seconds;
+    parts.lifecycle = std::make_shared<lifecycle::Lifecycle>(
+        parts.io.get_executor(), parts.blocking, *parts.store, *parts.runtime, std::move(rules));
+}
+
+void make_server(Parts& parts, std::string api_key) {
+    const Config& config = parts.config;
+    auto executor = parts.io.get_executor();
+    auto core = std::make_shared<Core>();
+    core->lifecycle = parts.lifecycle;
+    http::ClientOptions client;
+    client.head_timeout = kBackendTimeout;
+    core->backends = std::make_unique<http::Client>(executor, client);
+    core->services =
+        std::make_unique<Services>(config, std::move(api_key), *core->lifecycle, *parts.images,
+                                   parts.image_pool, *core->backends, core->metrics);
+    core->services->public_host = public_host(config, in_container(), outward_ipv4);
+    core->app = std::make_unique<App>(*core->services);
+    http::ServerOptions options;
+    options.idle_timeout = std::chrono::seconds(config.timeout_keep_alive);
+    parts.server = std::make_unique<http::Server>(
+        executor, [core](http::Exchange& exchange) { return core->app->handle(exchange); }, options);
+}
+
+Awaitable<void> run_until_signalled(Parts& parts) {
+    const Config& config = parts.config;
+    asio::signal_set signals(parts.io, SIGTERM, SIGINT);
+    auto listener = net::listen_tcp(parts.io.get_executor(), config.host, config.port);
+    if (!listener) {
+        auto error = listener.error().within("server.host, server.port");
+        parts.exit_code = fail(error);
+        co_return;
+    }
+    auto started = co_await parts.lifecycle->start();
+    if (!started) {
+        parts.exit_code = fail(started.error());
+        co_return;
+    }
+    std::string url = "http://" + join_host_port(config.host, listener.value()->port());
+    parts.server->serve(std::move(listener.value()));
+    log::info("listening", {{"url", url}, {"version", kVersion}});
+    std::printf("listening on %s\n", url.c_str());
+    std::fflush(stdout);
+
+    co_await signals.async_wait(asio::use_awaitable);
+    auto grace = std::chrono::seconds(config.timeout_graceful_shutdown);
+    log::info("stopping; sandboxes live on", {{"grace_seconds", config.timeout_graceful_shutdown}});
+    co_await parts.server->drain(grace);
+    co_await parts.lifecycle->stop(grace);
+    co_await parts.runtime->stop();
+    parts.exit_code = 0;
+}
+
+Awaitable<void> run_and_stop(Parts& parts) {
+    co_await run_until_signalled(parts);
+    parts.io.stop();
+}
+
+/// Configuration from its file and the flags.
+Result<Config> configure(const ServeOptions& options) {
+    Config config;
+    if (auto file = find_config(options.config); !file.empty()) {
+        auto loaded = load_config(file);
+        if (!loaded) return loaded.error();
+        config = std::move(loaded.value());
+    }
+    apply(options, config);
+    if (config.state_dir.empty()) config.state_dir = default_state_directory();
+    return config;
+}
+
+int serve(const Config& config) {
+    auto lock = store::StateLock::acquire(config.state_dir);
+    if (!lock) return fail(lock.error());
+    auto api_key = resolve_api_key(config, config.state_dir);
+    if (!api_key) return fail(api_key.error());
+    const char* insecure = std::getenv("OPENSANDBOX_INSECURE_SERVER");
+    if (auto refusal = startup_refusal(config.host, *api_key, insecure ? insecure : "")) {
+        return fail(Error(ErrorCode::permission_denied, *refusal));
+    }
+    if (api_key->empty()) log::warn("no API key: whoever reaches this server controls it");
+    for (const std::string& note : config.ignored) log::warn("setting without effect", {{"setting", note}});
+
+    auto store_path = config.store_path.empty() ? config.state_dir / "opensandbox.db" : config.store_path;
+    auto store = store::SandboxStore::open(store_path);
+    if (!store) return fail(store.error());
+    auto images = image::Store::open(config.state_dir / "images");
+    if (!images) return fail(images.error());
+
+    Parts parts(config, std::move(store.value()), std::move(images.value()));
+    make_runtime(parts, config.state_dir);
+    make_server(parts, std::move(api_key.value()));
+    net::spawn(parts.io.get_executor(), run_and_stop(parts), "serve");
+    parts.io.run();
+    return parts.exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    std::vector<std::string> arguments(argv + 1, argv + argc);
+    auto options = parse_serve_options(arguments);
+    if (!options) {
+        std::fprintf(stderr, "serve: %s\n%s", options.error().message().c_str(), serve_usage());
+        return 2;
+    }
+    if (options->help) {
+        std::fputs(serve_usage(), stdout);
+        return 0;
+    }
+    std::signal(SIGPIPE, SIG_IGN);
+    auto config = configure(*options);
+    if (!config) {
+        std::fprintf(stderr, "serve: %s\n", config.error().message().c_str());
+        return 1;
+    }
+    log::configure(config->log_level, config->log_format, STDERR_FILENO);
+    return serve(*config);
+}
+
+}  // namespace opensandbox::server

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.hpp"
+#include "server/config.hpp"
+
+namespace opensandbox::server {
+
+/// The flags of `serve`; what is given wins over the configuration.
+struct ServeOptions {
+    ServeOptions() = default;
+    bool help = false;
+    std::string config;
+    std::optional<std::string> host;
+    std::optional<std::uint16_t> port;
+    std::optional<std::string> state_dir;
+    std::optional<log::Format> log_format;
+    std::optional<log::Level> log_level;
+};
+
+/// `--flag value` and `--flag=value`; the error names the flag.
+Result<ServeOptions> parse_serve_options(const std::vector<std::string>& arguments);
+
+void apply(const ServeOptions& options, Config& config);
+
+const char* serve_usage();
+
+}  // namespace opensandbox::server

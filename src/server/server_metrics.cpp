@@ -1,0 +1,97 @@
+#include "server/server_metrics.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace opensandbox::server {
+namespace {
+
+/// Seconds; the contract's buckets (lifecycle 9), with finer ones below for what takes milliseconds.
+constexpr std::array kRequestBounds{0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                    0.5,    1.0,   2.5,   5.0,  10.0,  30.0, 60.0};
+constexpr std::array kCreateBounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,  0.25,
+                                   0.5,   1.0,    2.5,   5.0,  10.0,  30.0, 60.0};
+/// Clients choose their User-Agent, so the number of series it may make is bounded.
+constexpr std::size_t kMaxClientSeries = 64;
+constexpr std::size_t kMaxLabel = 32;
+
+double seconds(std::chrono::nanoseconds took) { return std::chrono::duration<double>(took).count(); }
+
+std::string known_method(std::string_view method) {
+    for (std::string_view known : {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}) {
+        if (method == known) return std::string(method);
+    }
+    return "OTHER";
+}
+
+/// "OpenSandbox-Python-SDK/1.1.1 …" -> {"python", "1.1.1"}.
+std::pair<std::string, std::string> parse_user_agent(std::string_view text) {
+    std::pair<std::string, std::string> unknown("unknown", "unknown");
+    constexpr std::string_view kProduct = "OpenSandbox-";
+    constexpr std::string_view kSuffix = "-SDK/";
+    if (!text.starts_with(kProduct)) return unknown;
+    text.remove_prefix(kProduct.size());
+    auto end = text.find(kSuffix);
+    if (end == std::string_view::npos || end == 0 || end > kMaxLabel) return unknown;
+    std::string language;
+    for (char c : text.substr(0, end)) {
+        language += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    std::string_view version = text.substr(end + kSuffix.size());
+    version = version.substr(0, version.find(' '));
+    if (version.empty() || version.size() > kMaxLabel) return {language, "unknown"};
+    return {language, std::string(version)};
+}
+
+}  // namespace
+
+void ServerMetrics::record_request(std::string_view method, std::string_view route, int status,
+                                   std::chrono::nanoseconds took) {
+    RequestKey key(known_method(method), route.empty() ? "unknown" : std::string(route), status);
+    auto at = requests_.try_emplace(std::move(key), kRequestBounds).first;
+    at->second.observe(seconds(took));
+}
+
+void ServerMetrics::record_create(bool success, std::chrono::nanoseconds took) {
+    creates_.try_emplace(success, kCreateBounds).first->second.observe(seconds(took));
+}
+
+void ServerMetrics::record_client_create(std::string_view user_agent, bool success,
+                                         std::int64_t milliseconds) {
+    auto [language, version] = parse_user_agent(user_agent);
+    ClientKey key(language, version, success);
+    if (client_creates_.size() >= kMaxClientSeries && !client_creates_.contains(key)) {
+        key = ClientKey("other", "other", success);
+    }
+    auto at = client_creates_.try_emplace(std::move(key), kCreateBounds).first;
+    at->second.observe(static_cast<double>(milliseconds) / 1000);
+}
+
+void ServerMetrics::write(telemetry::Exposition& out) const {
+    out.metric("opensandbox_http_requests_in_flight", "gauge", "Requests being served now.");
+    out.sample(requests_in_flight);
+    out.metric("opensandbox_http_request_duration_seconds", "histogram",
+               "Time from the request's head to the end of the answer.");
+    for (const auto& [key, histogram] : requests_) {
+        const auto& [method, route, status] = key;
+        telemetry::Labels labels{{"method", method}, {"route", route}, {"status", std::to_string(status)}};
+        out.histogram(histogram, labels);
+    }
+    out.metric("opensandbox_sandbox_create_duration_seconds", "histogram",
+               "Time that a create request took, validation included.");
+    for (const auto& [success, histogram] : creates_) {
+        out.histogram(histogram, {{"success", success ? "true" : "false"}});
+    }
+    out.metric("opensandbox_client_create_duration_seconds", "histogram",
+               "Time that clients say their creates took.");
+    for (const auto& [key, histogram] : client_creates_) {
+        const auto& [language, version, success] = key;
+        telemetry::Labels labels{{"sdk_language", language},
+                                 {"sdk_version", version},
+                                 {"success", success ? "true" : "false"}};
+        out.histogram(histogram, labels);
+    }
+}
+
+}  // namespace opensandbox::server
