@@ -17,9 +17,6 @@ bool ArchiveReader::open() {
         case Kind::tar:
             enable(archive_read_support_format_tar(handle));
             break;
-        case Kind::gzip:
-            enable(archive_read_support_filter_gzip(handle));
-            break;
         case Kind::zstd:
             enable(archive_read_support_filter_zstd(handle));
             break;

@@ -18,8 +18,7 @@ class ArchiveReader {
   public:
     enum class Kind : std::uint8_t {
         tar,   ///< entries of an uncompressed tar stream
-        gzip,  ///< one entry: the decompressed bytes
-        zstd,  ///< likewise
+        zstd,  ///< one entry: the decompressed bytes
     };
 
     ArchiveReader(InputStream& from, Kind kind);

@@ -23,20 +23,19 @@ Result<EntryPath> parse_entry_path(std::string_view raw) {
     if (raw.size() > longest_path) {
         return broken_rule(raw, "the name must not be longer than 4095 bytes");
     }
+    std::string_view whole = raw;
     EntryPath path;
     while (!raw.empty()) {
         std::string_view component = raw.substr(0, raw.find('/'));
         raw.remove_prefix(std::min(raw.size(), component.size() + 1));
         if (component.empty() || component == ".") continue;
-        std::string shown = path.name.empty() ? std::string() : path.full() + "/";
-        shown += component;
-        if (component == "..") return broken_rule(shown, "the name must not contain \"..\"");
+        if (component == "..") return broken_rule(whole, "the name must not contain \"..\"");
         if (component.size() > longest_name) {
-            return broken_rule(shown, "a file name must not be longer than 255 bytes");
+            return broken_rule(whole, "a file name must not be longer than 255 bytes");
         }
         if (!path.name.empty()) {
             if (whiteout_of(path.name) != Whiteout::none) {
-                return broken_rule(shown, "nothing can lie below a whiteout");
+                return broken_rule(whole, "nothing can lie below a whiteout");
             }
             path.parent = path.full();
         }

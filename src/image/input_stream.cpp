@@ -1,6 +1,7 @@
 #include "image/input_stream.hpp"
 
 #include "image/archive_reader.hpp"
+#include "image/gzip_input.hpp"
 
 #include <array>
 #include <cerrno>
@@ -28,10 +29,10 @@ class ReplayedInput final : public InputStream {
     InputStream& rest_;
 };
 
-class DecompressedInput final : public InputStream {
+class ZstdInput final : public InputStream {
   public:
-    DecompressedInput(std::unique_ptr<InputStream> packed, ArchiveReader::Kind kind)
-        : packed_(std::move(packed)), reader_(*packed_, kind) {}
+    explicit ZstdInput(std::unique_ptr<InputStream> packed)
+        : packed_(std::move(packed)), reader_(*packed_, ArchiveReader::Kind::zstd) {}
 
     Result<std::size_t> read(std::span<char> into) override {
         if (!started_) {
@@ -146,17 +147,14 @@ Result<std::unique_ptr<InputStream>> decompressed(InputStream& from) {
                                                  ": only gzip and zstd are known");
     }
     auto replayed = std::make_unique<ReplayedInput>(std::string(head), from);
-    ArchiveReader::Kind kind;
     if (head.starts_with("\x1f\x8b")) {
-        kind = ArchiveReader::Kind::gzip;
-    } else if (head.starts_with("\x28\xb5\x2f\xfd") ||
-               (length > 3 && (head[0] & 0xf0) == 0x50 && head.substr(1, 3) == "\x2a\x4d\x18")) {
-        kind = ArchiveReader::Kind::zstd;  // the second form is a skippable frame before the data
-    } else {
-        return std::unique_ptr<InputStream>(std::move(replayed));
+        return std::unique_ptr<InputStream>(std::make_unique<GzipInput>(std::move(replayed)));
     }
-    return std::unique_ptr<InputStream>(
-        std::make_unique<DecompressedInput>(std::move(replayed), kind));
+    bool skippable = length > 3 && (head[0] & 0xf0) == 0x50 && head.substr(1, 3) == "\x2a\x4d\x18";
+    if (skippable || head.starts_with("\x28\xb5\x2f\xfd")) {
+        return std::unique_ptr<InputStream>(std::make_unique<ZstdInput>(std::move(replayed)));
+    }
+    return std::unique_ptr<InputStream>(std::move(replayed));
 }
 
 Status write_all(int fd, std::span<const char> bytes) {

@@ -89,7 +89,7 @@ class RecordedInput final : public InputStream {
 Status drain(InputStream& stream);
 
 /// `from` itself, or decompressed when its first bytes are those of gzip or zstd. Other known
-/// compressions are `unsupported`, data compressed twice is refused.
+/// compressions are `unsupported`. What was compressed twice is not decompressed twice.
 Result<std::unique_ptr<InputStream>> decompressed(InputStream& from);
 
 /// Writes all bytes at the file's position.
