@@ -105,7 +105,6 @@ struct DirectoryArchive::State {
     Status write_header(archive_entry* entry, const std::string& path);
     void add_attributes(archive_entry* entry, int fd);
 
-    std::unique_ptr<archive, FreeArchive> writer;
     std::vector<Level> levels;
     std::map<std::pair<dev_t, ino_t>, std::string> linked;  ///< first name of files with several
     UniqueFd file;                                          ///< being copied
@@ -115,6 +114,7 @@ struct DirectoryArchive::State {
     std::size_t taken = 0;
     bool ended = false;
     std::optional<Error> failure;
+    std::unique_ptr<archive, FreeArchive> writer;  ///< last: when freed it still writes
 };
 
 Status DirectoryArchive::State::write_header(archive_entry* entry, const std::string& path) {

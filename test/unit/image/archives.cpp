@@ -1,19 +1,19 @@
 #include "archives.hpp"
 
-#include <archive.h>
-#include <archive_entry.h>
-#include <sys/stat.h>
-
-#include <algorithm>
-#include <array>
-#include <catch2/catch.hpp>
-#include <cstdio>
-#include <cstring>
-#include <fstream>
-
 #include "image/digest.hpp"
 #include "image/manifest.hpp"
 #include "image/remove_tree.hpp"
+
+#include <archive.h>
+#include <catch2/catch.hpp>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <archive_entry.h>
+#include <array>
+#include <cstdio>
+#include <cstring>
+#include <fstream>
 
 namespace opensandbox::image::test {
 namespace fs = std::filesystem;
@@ -42,7 +42,8 @@ std::string header(const TarEntry& entry, unsigned long long size) {
     std::memcpy(&raw[257], "ustar\00000", 8);
     std::memset(&raw[148], ' ', 8);
     unsigned sum = 0;
-    for (char c : raw) sum += static_cast<unsigned char>(c);
+    for (char c : raw)
+        sum += static_cast<unsigned char>(c);
     std::snprintf(&raw[148], 8, "%06o", sum);
     return {raw.data(), raw.size()};
 }
@@ -50,7 +51,8 @@ std::string header(const TarEntry& entry, unsigned long long size) {
 std::string pax_record(const std::string& key, const std::string& value) {
     std::string body = " " + key + "=" + value + "\n";
     std::size_t length = body.size() + 1;
-    while (std::to_string(length).size() + body.size() != length) ++length;
+    while (std::to_string(length).size() + body.size() != length)
+        ++length;
     return std::to_string(length) + body;
 }
 
@@ -88,7 +90,9 @@ TemporaryDirectory::TemporaryDirectory() {
     path_ = name;
 }
 
-TemporaryDirectory::~TemporaryDirectory() { (void)remove_tree(path_); }
+TemporaryDirectory::~TemporaryDirectory() {
+    (void)remove_tree(path_);
+}
 
 TarEntry directory(std::string name, unsigned mode) {
     return TarEntry(std::move(name)).type('5').mode(mode);
@@ -104,7 +108,8 @@ std::string tar(const std::vector<TarEntry>& entries) {
     std::string bytes;
     for (const TarEntry& entry : entries) {
         std::string records;
-        for (const auto& [key, value] : entry.records) records += pax_record(key, value);
+        for (const auto& [key, value] : entry.records)
+            records += pax_record(key, value);
         if (!records.empty()) {
             TarEntry extension("pax");
             extension.type('x');
@@ -117,12 +122,19 @@ std::string tar(const std::vector<TarEntry>& entries) {
     return bytes + std::string(1024, '\0');
 }
 
-std::string gzip(std::string_view bytes) { return filtered(bytes, archive_write_add_filter_gzip); }
-std::string zstd(std::string_view bytes) { return filtered(bytes, archive_write_add_filter_zstd); }
-std::string sha256(std::string_view bytes) { return sha256_hex(bytes); }
+std::string gzip(std::string_view bytes) {
+    return filtered(bytes, archive_write_add_filter_gzip);
+}
+std::string zstd(std::string_view bytes) {
+    return filtered(bytes, archive_write_add_filter_zstd);
+}
+std::string sha256(std::string_view bytes) {
+    return sha256_hex(bytes);
+}
 
 OciImage::OciImage(const std::vector<std::string>& tars) : architecture(machine_architecture()) {
-    for (const std::string& layer : tars) add_layer(layer, gzip(layer));
+    for (const std::string& layer : tars)
+        add_layer(layer, gzip(layer));
     seal();
 }
 
@@ -156,7 +168,8 @@ void OciImage::seal() {
 std::string OciImage::archive() const {
     std::vector<TarEntry> entries = {directory("./"), directory("./blobs/"),
                                      directory("./blobs/sha256/")};
-    for (const auto& [hex, content] : blobs) entries.emplace_back("./blobs/sha256/" + hex, content);
+    for (const auto& [hex, content] : blobs)
+        entries.emplace_back("./blobs/sha256/" + hex, content);
     // Last, as the standard tools may write it.
     entries.emplace_back("./oci-layout", R"({"imageLayoutVersion":"1.0.0"})");
     entries.emplace_back("./index.json", index);
@@ -176,9 +189,9 @@ ByteSource source_of(std::string bytes, std::size_t step) {
 std::vector<std::string> snapshot(const fs::path& directory) {
     std::vector<std::string> lines;
     for (const auto& entry : fs::recursive_directory_iterator(directory)) {
-        struct stat status {};
+        struct stat status{};
         REQUIRE(::lstat(entry.path().c_str(), &status) == 0);
-        std::string line = fs::relative(entry.path(), directory).string();
+        std::string line = entry.path().lexically_relative(directory).string();
         line += " mode " + std::to_string(status.st_mode) + " owner " +
                 std::to_string(status.st_uid) + ":" + std::to_string(status.st_gid);
         if (S_ISLNK(status.st_mode)) line += " -> " + fs::read_symlink(entry.path()).string();

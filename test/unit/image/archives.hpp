@@ -1,13 +1,14 @@
 #pragma once
 
+#include "image/store.hpp"
+
 #include <catch2/catch.hpp>
+
 #include <filesystem>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "image/store.hpp"
 
 /// A failed assertion on a Result shows its error.
 template <class T>
@@ -67,8 +68,8 @@ std::string sha256(std::string_view bytes);
 /// An OCI layout with one image, every part of which a test may spoil before `archive`.
 struct OciImage {
     struct Layer {
-        std::string blob;                    ///< as stored
-        std::string diff_id;                 ///< "sha256:…"
+        std::string blob;     ///< as stored
+        std::string diff_id;  ///< "sha256:…"
         std::string media_type = "application/vnd.oci.image.layer.v1.tar+gzip";
     };
     explicit OciImage(const std::vector<std::string>& tars);

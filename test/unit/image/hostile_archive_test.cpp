@@ -1,8 +1,9 @@
+#include "archives.hpp"
+
 #include <catch2/catch.hpp>
+
 #include <filesystem>
 #include <fstream>
-
-#include "archives.hpp"
 
 using namespace opensandbox;
 using namespace opensandbox::image::test;
@@ -51,9 +52,9 @@ TEST_CASE("a file replaces a symbolic link instead of writing through it") {
     TemporaryDirectory outside;
     std::ofstream(outside.path() / "victim") << "untouched";
     TestStore test;
-    REQUIRE(test.import(tar({directory("etc/"),
-                             soft_link("etc/x", (outside.path() / "victim").string()),
-                             TarEntry("etc/x", "new")})));
+    REQUIRE(test.import(
+        tar({directory("etc/"), soft_link("etc/x", (outside.path() / "victim").string()),
+             TarEntry("etc/x", "new")})));
     std::string victim, made;
     std::ifstream(outside.path() / "victim") >> victim;
     std::ifstream(test.root() / "etc/x") >> made;
@@ -86,7 +87,8 @@ TEST_CASE("ids, names and kinds outside the rules are refused") {
     check_refused({TarEntry("a", "x").pax("uid", "4294967296")}, "\"a\"", "below 65536");
     check_refused({TarEntry("a", "x").pax("path", std::string(256, 'n'))}, "nnn", "255 bytes");
     std::string deep;
-    for (int i = 0; i < 2100; ++i) deep += "d/";
+    for (int i = 0; i < 2100; ++i)
+        deep += "d/";
     check_refused({TarEntry("a", "x").pax("path", deep)}, "d/d", "4095 bytes");
     check_refused({TarEntry("a", "x"), TarEntry("a/b", "x")}, "a/b", "directories only");
     check_refused({directory("a/"), TarEntry("a/b", "x"), TarEntry("a", "x")}, "\"a\"",
@@ -95,7 +97,8 @@ TEST_CASE("ids, names and kinds outside the rules are refused") {
 
 TEST_CASE("very deep trees are unpacked and leave nothing when refused") {
     std::string deep;
-    for (int i = 0; i < 2000; ++i) deep += "d/";
+    for (int i = 0; i < 2000; ++i)
+        deep += "d/";
     TestStore test;
     Error error = test.refused(
         tar({directory("etc/"), TarEntry("a", "x").pax("path", deep + "f"), TarEntry("..", "x")}));
@@ -106,8 +109,8 @@ TEST_CASE("bombs are stopped by size, by number and by ratio") {
     TestStore test;
     image::ImportLimits limits;
     limits.max_unpacked = 1000;
-    Error error = test.refused(tar({directory("etc/"), TarEntry("etc/big", std::string(1001, 'x'))}),
-                               limits);
+    Error error =
+        test.refused(tar({directory("etc/"), TarEntry("etc/big", std::string(1001, 'x'))}), limits);
     CHECK(error.code() == ErrorCode::too_large);
     CHECK_THAT(error.message(), Catch::Contains("etc/big") && Catch::Contains("1000 bytes"));
 
@@ -146,8 +149,7 @@ TEST_CASE("damaged, cut and foreign data is refused") {
     std::string root = tar({TarEntry("etc/a", std::string(100'000, 'x')), TarEntry("etc/b", "y")});
     TestStore test;
     std::string packed = gzip(root);
-    CHECK(test.refused(packed.substr(0, packed.size() - 20)).code() ==
-          ErrorCode::invalid_argument);
+    CHECK(test.refused(packed.substr(0, packed.size() - 20)).code() == ErrorCode::invalid_argument);
     CHECK(test.refused(packed.substr(0, 30)).code() == ErrorCode::invalid_argument);
     std::string flipped = packed;
     flipped[flipped.size() - 6] ^= 1;
@@ -159,7 +161,10 @@ TEST_CASE("damaged, cut and foreign data is refused") {
     CHECK(test.refused(std::string(10240, '\0')).code() == ErrorCode::invalid_argument);
     CHECK(test.refused("this is no archive at all").code() == ErrorCode::invalid_argument);
     CHECK(test.refused(tar({directory("./")})).code() == ErrorCode::invalid_argument);
-    Error error = test.refused(std::string("\xfd" "7zXZ\0\0\0", 8));
+    Error error =
+        test.refused(std::string("\xfd"
+                                 "7zXZ\0\0\0",
+                                 8));
     CHECK(error.code() == ErrorCode::unsupported);
     CHECK_THAT(error.message(), Catch::Contains("xz"));
 }

@@ -1,12 +1,12 @@
+#include "archives.hpp"
+
+#include <catch2/catch.hpp>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <sys/xattr.h>
 
-#include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
-
-#include "archives.hpp"
 
 using namespace opensandbox;
 using namespace opensandbox::image::test;
@@ -15,7 +15,7 @@ namespace fs = std::filesystem;
 namespace {
 
 struct stat status_of(const fs::path& path) {
-    struct stat status {};
+    struct stat status{};
     INFO(path.string());
     REQUIRE(::lstat(path.c_str(), &status) == 0);
     return status;
@@ -83,7 +83,8 @@ TEST_CASE("a root file system keeps owners, modes, times and links") {
 
 TEST_CASE("user attributes and file capabilities are kept, overlay's own are not") {
     using namespace std::string_literals;
-    std::string v2 = "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"s;
+    std::string v2 =
+        "\x01\x00\x00\x02\x00\x20\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"s;
     std::string v3 = v2 + "\xa0\x86\x01\x00"s;
     v3[3] = '\x03';
     TestStore test;
@@ -196,7 +197,8 @@ TEST_CASE("sparse files count with their holes and keep them") {
     put(483, "00004001000\0");
     unsigned sum = 0;
     archive.replace(148, 8, "        ");
-    for (std::size_t i = 0; i < 512; ++i) sum += static_cast<unsigned char>(archive[i]);
+    for (std::size_t i = 0; i < 512; ++i)
+        sum += static_cast<unsigned char>(archive[i]);
     char text[8];
     std::snprintf(text, sizeof text, "%06o", sum);
     archive.replace(148, 7, text, 7);

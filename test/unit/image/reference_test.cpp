@@ -1,7 +1,8 @@
-#include <catch2/catch.hpp>
-#include <string>
-
 #include "archives.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <string>
 
 using opensandbox::image::normalize_reference;
 
