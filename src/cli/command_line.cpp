@@ -1,0 +1,136 @@
+#include "cli/command_line.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <cstdlib>
+#include <string_view>
+
+#include "cli/help.hpp"
+#include "cli/invocation.hpp"
+#include "cli/parse.hpp"
+#include "net/task.hpp"
+#include "version.hpp"
+
+namespace opensandbox::cli {
+
+namespace {
+
+std::string program_name(const char* path) {
+    std::string_view text(path ? path : "");
+    text = text.substr(text.find_last_of('/') + 1);
+    return text.empty() ? "opensandbox" : std::string(text);
+}
+
+int print_help(const CommandTable& table, const ParsedLine& line, const std::string& program,
+               Terminal& terminal) {
+    std::string text;
+    if (line.command) {
+        text = command_help_text(*line.command, program);
+    } else if (const Group* group = table.find_group(line.help_group)) {
+        text = group_help_text(table, *group, program);
+    } else {
+        text = help_text(table, program);
+    }
+    if (line.problem) {  // a command is missing: help, but not a success
+        terminal.print_note(text);
+        terminal.print_error(line.problem->describe());
+        return kWrongUsage;
+    }
+    terminal.print(text);
+    return kSuccess;
+}
+
+/// Scripts that asked for JSON get failures as JSON, on standard error, on one line.
+void report(const Failure& failure, Format format, bool verbose, Terminal& terminal) {
+    std::string message = failure.describe();
+    if (format == Format::json) {
+        json::object document;
+        document["status"] = "error";
+        document["message"] = message;
+        document["kind"] = failure.is_usage() ? "usage" : sdk::to_string(failure.error().code());
+        if (!failure.error().wire_code().empty()) document["code"] = failure.error().wire_code();
+        if (failure.error().status() != 0) document["http_status"] = failure.error().status();
+        if (!failure.error().request_id().empty()) {
+            document["request_id"] = failure.error().request_id();
+        }
+        terminal.print_note(json::serialize(document));
+        return;
+    }
+    if (verbose && !failure.error().request_id().empty()) {
+        message += " (request " + failure.error().request_id() + ")";
+    }
+    terminal.print_error(message);
+}
+
+/// Runs a command's coroutine on an event loop of its own.
+int run_command(ParsedLine& line, sdk::ConfigFile file, Terminal& terminal) {
+    asio::io_context context(1);
+    int exit_code = kFailed;
+    bool ended = false;
+    Interrupts interrupts(context.get_executor(), [&](int code) {
+        exit_code = code;
+        ended = true;
+        context.stop();
+    });
+    Invocation invocation(context.get_executor(), line.arguments, line.format, terminal, interrupts,
+                          std::move(file));
+    const bool verbose = line.arguments.has("--verbose");
+    auto body = [&]() -> Awaitable<void> {
+        Outcome outcome = co_await line.command->run(invocation);
+        if (const Failure* failure = outcome.failure()) {
+            report(*failure, line.format, verbose, terminal);
+        }
+        exit_code = outcome.exit_code();
+        ended = true;
+        context.stop();
+    };
+    net::spawn(context.get_executor(), body(), "command line");
+    context.run();
+    terminal.clear_progress();
+    if (!ended) terminal.print_error("internal failure: the command did not finish");
+    return exit_code;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+    const CommandTable table = make_command_table();
+    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    ParsedLine line = parse_line(table, words);
+    const bool no_color = line.arguments.has("--no-color");
+    Terminal plain(!no_color);
+    const std::string program = program_name(argc > 0 ? argv[0] : nullptr);
+
+    if (line.wants_help && (!line.problem || !line.command)) {
+        return print_help(table, line, program, plain);
+    }
+    if (line.wants_version) {
+        plain.print("opensandbox, version " + std::string(kVersion) + "\n");
+        return kSuccess;
+    }
+    if (line.problem) {
+        report(*line.problem, line.format, false, plain);
+        const std::string about = line.command ? line.command->full_name() + " " : "";
+        if (line.format != Format::json) {
+            plain.print_note("Try '" + program + " " + about + "--help'.");
+        }
+        return line.problem->exit_code();
+    }
+
+    auto path = line.arguments.get("--config");
+    auto file = sdk::load_config_file(path ? std::filesystem::path(*path)
+                                           : sdk::default_config_path());
+    if (!file && (path || file.error().code() != sdk::ErrorCode::not_found)) {
+        // `config` must be able to work on a file that is not there yet.
+        const bool may_be_missing = line.command->group == "config";
+        if (!may_be_missing || file.error().code() != sdk::ErrorCode::not_found) {
+            report(Failure(file.error()), line.format, false, plain);
+            return kFailed;
+        }
+    }
+    sdk::ConfigFile settings = file ? std::move(*file) : sdk::ConfigFile();
+    Terminal terminal(!no_color && settings.color.value_or(true));
+    return run_command(line, std::move(settings), terminal);
+}
+
+}  // namespace opensandbox::cli

@@ -1,0 +1,64 @@
+#include "cli/command_table.hpp"
+
+#include <algorithm>
+
+namespace opensandbox::cli {
+
+std::string_view to_string(Format format) {
+    switch (format) {
+        case Format::table: return "table";
+        case Format::json: return "json";
+        case Format::yaml: return "yaml";
+        case Format::raw: return "raw";
+    }
+    return "table";
+}
+
+const Command* CommandTable::find(std::string_view group, std::string_view name) const {
+    auto found = std::ranges::find_if(
+        commands, [&](const Command& c) { return c.group == group && c.name == name; });
+    return found == commands.end() ? nullptr : &*found;
+}
+
+const Group* CommandTable::find_group(std::string_view name) const {
+    auto found = std::ranges::find(groups, name, &Group::name);
+    return found == groups.end() ? nullptr : &*found;
+}
+
+const std::vector<Option>& global_options() {
+    static const std::vector<Option> options{
+        {"--server", 0, "ADDRESS", "Server to talk to: HOST or HOST:PORT. Also --domain."},
+        {"--domain", 0, "ADDRESS", "The same as --server (env OPEN_SANDBOX_DOMAIN)."},
+        {"--api-key", 0, "KEY", "API key (env OPEN_SANDBOX_API_KEY); found by itself for the\n"
+                                "server on this machine."},
+        {"--protocol", 0, "http|https", "Protocol (env OPEN_SANDBOX_PROTOCOL; default http)."},
+        {"--request-timeout", 0, "SECONDS", "Limit for one request (default 30)."},
+        {"--use-server-proxy", 0, "", "Reach sandboxes through the server."},
+        {"--no-use-server-proxy", 0, "", "Reach sandboxes directly (default)."},
+        {"--config", 0, "PATH", "Configuration file (default ~/.opensandbox/config.toml)."},
+        {"--output", 'o', "FORMAT", "Output format: table, json, yaml or raw, as the command allows."},
+        {"--no-color", 0, "", "No colours, not even on a terminal."},
+        {"--verbose", 'v', "", "Say more about failures."},
+        {"--version", 0, "", "Print the version and exit."},
+        {"--help", 'h', "", "Print this help and exit."},
+    };
+    return options;
+}
+
+CommandTable make_command_table() {
+    CommandTable table;
+    table.groups = {{"sandbox", "Create, list, inspect and delete sandboxes."},
+                    {"command", "Run commands in a sandbox."},
+                    {"file", "Read, write and move files of a sandbox."},
+                    {"image", "Manage the server's images."},
+                    {"config", "Show and change this program's configuration."}};
+    add_run_command(table);
+    add_sandbox_commands(table);
+    add_command_commands(table);
+    add_file_commands(table);
+    add_image_commands(table);
+    add_config_commands(table);
+    return table;
+}
+
+}  // namespace opensandbox::cli

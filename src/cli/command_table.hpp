@@ -1,0 +1,83 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cli/failure.hpp"
+#include "net/stream.hpp"
+
+/// What the command line understands, as data: parser, help and error texts all read it.
+namespace opensandbox::cli {
+
+class Invocation;
+
+enum class Format : unsigned char { table, json, yaml, raw };
+std::string_view to_string(Format format);
+
+struct Option {
+    std::string_view name;   ///< "--image"
+    char letter = 0;         ///< 'i' for -i, 0 for none
+    std::string_view value;  ///< what it takes ("IMAGE"); empty for a flag
+    std::string_view help;
+    bool repeatable = false;
+    bool required = false;
+};
+
+struct Positional {
+    std::string_view name;  ///< "SANDBOX_ID"
+    std::string_view help;
+    enum class Count : unsigned char { one, optional, many, payload } count = Count::one;
+};
+
+struct Example {
+    std::string_view line;  ///< without the program's name
+    std::string_view says;
+};
+
+/// One command. A `payload` positional takes the rest of the line as it stands, with or without
+/// `--` before it.
+struct Command {
+    std::string_view group;  ///< "sandbox"; empty for top-level commands
+    std::string_view name;   ///< "create"
+    std::string_view summary;
+    std::vector<Positional> positionals;
+    std::vector<Option> options;
+    std::vector<Format> formats;  ///< first is the default; empty: takes no -o
+    std::vector<Example> examples;
+    std::string_view details;  ///< further paragraphs of the help, may be empty
+    std::function<Awaitable<Outcome>(Invocation&)> run;
+
+    [[nodiscard]] std::string full_name() const {
+        return group.empty() ? std::string(name) : std::string(group) + " " + std::string(name);
+    }
+};
+
+struct Group {
+    std::string_view name;
+    std::string_view summary;
+};
+
+struct CommandTable {
+    std::vector<Group> groups;
+    std::vector<Command> commands;
+
+    [[nodiscard]] const Command* find(std::string_view group, std::string_view name) const;
+    [[nodiscard]] const Group* find_group(std::string_view name) const;
+};
+
+/// Options that every command takes, before or after its name.
+const std::vector<Option>& global_options();
+
+/// All commands.
+CommandTable make_command_table();
+
+void add_run_command(CommandTable& table);
+void add_sandbox_commands(CommandTable& table);
+void add_command_commands(CommandTable& table);
+void add_file_commands(CommandTable& table);
+void add_image_commands(CommandTable& table);
+void add_config_commands(CommandTable& table);
+
+}  // namespace opensandbox::cli

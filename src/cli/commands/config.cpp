@@ -1,0 +1,254 @@
+#include <toml++/toml.h>
+
+#include <array>
+#include <charconv>
+#include <fstream>
+#include <sstream>
+
+#include "cli/duration.hpp"
+#include "cli/invocation.hpp"
+#include "opensandbox/bytes.hpp"
+
+namespace opensandbox::cli {
+
+namespace {
+
+constexpr std::string_view kTemplate =
+    R"(# Configuration of the opensandbox command line.
+# Stronger than this file: the environment, and above it the options.
+
+[connection]
+# api_key = "…"                  # not needed for the server on this machine
+# domain = "127.0.0.1:8080"
+# protocol = "http"
+# request_timeout = 30           # seconds
+# use_server_proxy = false
+
+[output]
+# color = true
+
+[defaults]
+# image = "host"
+# timeout = "10m"                # or "none"
+)";
+
+enum class Kind : unsigned char { text, integer, boolean, protocol, lifetime };
+
+struct Key {
+    std::string_view section;
+    std::string_view name;
+    Kind kind;
+};
+
+constexpr std::array kKeys{Key{"connection", "api_key", Kind::text},
+                           Key{"connection", "domain", Kind::text},
+                           Key{"connection", "protocol", Kind::protocol},
+                           Key{"connection", "request_timeout", Kind::integer},
+                           Key{"connection", "use_server_proxy", Kind::boolean},
+                           Key{"output", "color", Kind::boolean},
+                           Key{"defaults", "image", Kind::text},
+                           Key{"defaults", "timeout", Kind::lifetime}};
+
+std::filesystem::path config_path(Arguments& arguments) {
+    auto given = arguments.get("--config");
+    return given ? std::filesystem::path(*given) : sdk::default_config_path();
+}
+
+/// Shows that there is a key without showing it.
+std::string masked(const std::string& key) {
+    if (key.size() <= 8) return std::string(key.size(), '*');
+    return key.substr(0, 4) + "****" + key.substr(key.size() - 4);
+}
+
+json::value or_null(const std::optional<std::string>& text) {
+    return text ? json::value(*text) : json::value();
+}
+
+Awaitable<Outcome> show(Invocation& invocation) {
+    Arguments& arguments = invocation.arguments();
+    const auto path = config_path(arguments);
+    const auto overrides = connection_overrides(arguments);
+    if (arguments.problem()) co_return *arguments.problem();
+    std::error_code ignored;
+    const bool exists = std::filesystem::exists(path, ignored);
+    auto readable = overrides;
+    if (!exists) readable.config_file.reset();
+    auto config = sdk::ConnectionConfig::discover(readable);
+    if (!config) co_return config.error();
+    const sdk::ConfigFile& file = invocation.file();
+    json::object document;
+    document["api_key"] = config->api_key.empty() ? json::value() : json::value(masked(config->api_key));
+    document["domain"] = config->domain;
+    document["protocol"] = config->protocol;
+    document["request_timeout"] =
+        std::chrono::duration_cast<std::chrono::seconds>(config->request_timeout).count();
+    document["use_server_proxy"] = config->use_server_proxy;
+    document["color"] = file.color.value_or(true);
+    document["default_image"] = or_null(file.default_image);
+    document["default_timeout"] = or_null(file.default_timeout);
+    document["config_path"] = path.string();
+    document["config_file_exists"] = exists;
+    co_return invocation.print_object(document);
+}
+
+/// The file holds a key: only its owner may read it, and it is replaced whole or not at all.
+Awaitable<sdk::Status> save(std::filesystem::path path, std::string text) {
+    std::error_code failed;
+    if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failed);
+    if (failed) {
+        co_return sdk::Error(sdk::ErrorCode::io, "cannot make " + path.parent_path().string() +
+                                                     ": " + failed.message());
+    }
+    auto file = sdk::FileWriter::create(path);
+    if (!file) co_return file.error();
+    auto written = co_await (*file)->write(text);
+    if (!written) co_return written.error();
+    auto kept = (*file)->commit();
+    if (!kept) co_return kept.error();
+    std::filesystem::permissions(path, std::filesystem::perms(0600), failed);
+    co_return sdk::Status();
+}
+
+Awaitable<Outcome> init(Invocation& invocation) {
+    const auto path = config_path(invocation.arguments());
+    std::error_code ignored;
+    if (std::filesystem::exists(path, ignored) && !invocation.arguments().has("--force")) {
+        co_return sdk::Error(sdk::ErrorCode::conflict,
+                             path.string() + " exists already; --force replaces it");
+    }
+    auto saved = co_await save(path, std::string(kTemplate));
+    if (!saved) co_return saved.error();
+    co_return invocation.print_done("Config file created: " + path.string());
+}
+
+/// The value as TOML spells it; empty when it is not of the key's kind.
+std::optional<std::string> to_toml(Arguments& arguments, const Key& key, const std::string& value) {
+    const std::string name = std::string(key.section) + "." + std::string(key.name);
+    switch (key.kind) {
+        case Kind::integer: {
+            int number = 0;
+            auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), number);
+            if (failed == std::errc() && end == value.data() + value.size() && number > 0) return value;
+            arguments.refuse(name, value, "a whole number of seconds");
+            return std::nullopt;
+        }
+        case Kind::boolean: return arguments.choice(name, value, {"true", "false"});
+        case Kind::protocol:
+            if (!arguments.choice(name, value, {"http", "https"})) return std::nullopt;
+            break;
+        case Kind::lifetime:
+            if (value != "none" && !parse_duration_text(value)) {
+                arguments.refuse(name, value, "a duration such as 10m, or none");
+                return std::nullopt;
+            }
+            break;
+        case Kind::text: break;
+    }
+    std::ostringstream quoted;
+    quoted << toml::node_view<const toml::node>(toml::value<std::string>(value));
+    return quoted.str();
+}
+
+std::string_view trimmed(std::string_view line) {
+    const auto first = line.find_first_not_of(" \t");
+    return first == std::string_view::npos ? std::string_view() : line.substr(first);
+}
+
+/// Whether the line sets the key (a comment does not).
+bool sets_key(std::string_view line, std::string_view name) {
+    line = trimmed(line);
+    if (!line.starts_with(name)) return false;
+    line.remove_prefix(name.size());
+    return trimmed(line).starts_with('=');
+}
+
+/// Puts `name = value` into its section, in place of an earlier one; comments and order stay.
+std::string with_value(std::string_view text, const Key& key, const std::string& value) {
+    const std::string header = "[" + std::string(key.section) + "]";
+    const std::string wanted = std::string(key.name) + " = " + value;
+    std::vector<std::string> lines;
+    std::istringstream in{std::string(text)};
+    for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
+    std::optional<std::size_t> section;
+    for (std::size_t i = 0; i < lines.size(); ++i) {
+        if (trimmed(lines[i]).starts_with('[')) {
+            if (section) break;
+            if (trimmed(lines[i]).starts_with(header)) section = i;
+        } else if (section && sets_key(lines[i], key.name)) {
+            lines[i] = wanted;
+            section.reset();
+            std::string out;
+            for (const auto& line : lines) out += line + "\n";
+            return out;
+        }
+    }
+    if (section) {
+        lines.insert(lines.begin() + static_cast<std::ptrdiff_t>(*section) + 1, wanted);
+    } else {
+        lines.insert(lines.end(), {"", header, wanted});
+    }
+    std::string out;
+    for (const auto& line : lines) out += line + "\n";
+    return out;
+}
+
+Awaitable<Outcome> set(Invocation& invocation) {
+    Arguments& arguments = invocation.arguments();
+    const std::string name = arguments.one("KEY");
+    const std::string value = arguments.one("VALUE");
+    const auto key = std::ranges::find_if(kKeys, [&](const Key& k) {
+        return name == std::string(k.section) + "." + std::string(k.name);
+    });
+    if (key == kKeys.end()) {
+        std::string names;
+        for (const Key& k : kKeys) {
+            names += (names.empty() ? "" : ", ") + std::string(k.section) + "." + std::string(k.name);
+        }
+        co_return Failure::usage("KEY: '" + name + "' is not accepted; use one of " + names);
+    }
+    auto toml_value = to_toml(arguments, *key, value);
+    if (arguments.problem()) co_return *arguments.problem();
+    const auto path = config_path(arguments);
+    std::ostringstream text;
+    if (std::ifstream in(path, std::ios::binary); in) text << in.rdbuf();
+    const std::string before = text.str();
+    const std::string changed =
+        with_value(before.empty() ? kTemplate : std::string_view(before), *key, *toml_value);
+    auto checked = sdk::parse_config_file(changed, path.string());
+    if (!checked) co_return checked.error();
+    auto saved = co_await save(path, changed);
+    if (!saved) co_return saved.error();
+    const bool secret = key->name == "api_key";
+    co_return invocation.print_done("Set " + name + " = " + (secret ? masked(value) : value));
+}
+
+}  // namespace
+
+void add_config_commands(CommandTable& table) {
+    Command command;
+    command.group = "config";
+    command.formats = {Format::table, Format::json, Format::yaml};
+    command.name = "show";
+    command.summary = "Show the configuration in force.";
+    command.run = show;
+    command.examples = {{"config show", "options, environment and file taken together"}};
+    table.commands.push_back(command);
+
+    command.name = "init";
+    command.summary = "Write a commented configuration file.";
+    command.options = {{"--force", 0, "", "Replace a file that is there."}};
+    command.run = init;
+    command.examples.clear();
+    table.commands.push_back(command);
+
+    command.name = "set";
+    command.summary = "Set one value in the configuration file.";
+    command.options.clear();
+    command.positionals = {{"KEY", "section.name, such as connection.domain."},
+                           {"VALUE", "Its value."}};
+    command.run = set;
+    command.examples = {{"config set connection.domain sandbox.example:8080", "use another server"}};
+    table.commands.push_back(std::move(command));
+}
+
+}  // namespace opensandbox::cli

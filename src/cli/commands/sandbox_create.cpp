@@ -1,0 +1,199 @@
+#include <fstream>
+#include <sstream>
+
+#include "cli/duration.hpp"
+#include "cli/invocation.hpp"
+#include "net/task.hpp"
+
+namespace opensandbox::cli {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+/// Options that describe the sandbox, and so have no place beside --file.
+constexpr std::string_view kDescribing[] = {
+    "--image",      "--image-auth-username", "--image-auth-password", "--template",
+    "--snapshot-id", "--timeout",            "--env",                 "--metadata",
+    "--extension",  "--resource",            "--entrypoint",          "--network-policy-file",
+    "--volumes-file", "--credential-proxy"};
+
+/// Options that a template brings itself.
+constexpr std::string_view kTemplateBrings[] = {"--image", "--env", "--resource", "--entrypoint",
+                                                "--volumes-file", "--credential-proxy"};
+
+std::string read_text_file(Arguments& arguments, std::string_view option) {
+    auto path = arguments.get(option);
+    if (!path) return {};
+    std::ifstream in(*path, std::ios::binary);
+    std::ostringstream text;
+    if (in) text << in.rdbuf();
+    if (!in || in.fail()) {
+        arguments.refuse(option, *path, "the path of a file that can be read");
+        return {};
+    }
+    return text.str();
+}
+
+void read_lifetime(Invocation& invocation, sdk::CreateOptions& options) {
+    Arguments& arguments = invocation.arguments();
+    auto apply = [&](const std::optional<std::chrono::milliseconds>& time) {
+        options.timeout.reset();
+        if (time) options.timeout = std::chrono::ceil<std::chrono::seconds>(*time);
+    };
+    if (auto given = arguments.duration_or_none("--timeout")) return apply(*given);
+    const auto& kept = invocation.file().default_timeout;
+    if (!kept) return;
+    if (*kept == "none") return apply(std::nullopt);
+    auto time = parse_duration_text(*kept);
+    if (!time) return arguments.refuse("defaults.timeout", *kept, "a duration such as 10m, or none");
+    apply(time);
+}
+
+void check_sources(Arguments& arguments, const sdk::CreateOptions& options) {
+    int sources = 0;
+    for (auto option : {"--image", "--template", "--snapshot-id"}) {
+        if (arguments.has(option)) ++sources;
+    }
+    if (sources > 1) arguments.refuse("--image, --template and --snapshot-id exclude each other");
+    if (!options.template_id.empty()) {
+        for (auto option : kTemplateBrings) {
+            if (!arguments.has(option)) continue;
+            arguments.refuse(std::string(option) + ": not together with --template");
+        }
+        if (!arguments.has("--timeout") || !options.timeout) {
+            arguments.refuse("--timeout: a template needs a lifetime, and not none");
+        }
+    }
+    if (options.image.empty() && options.template_id.empty() && options.snapshot_id.empty()) {
+        arguments.refuse(
+            "--image IMAGE is missing; --image host is always there, defaults.image sets another");
+    }
+    if (options.credential_proxy && options.network_policy.empty()) {
+        arguments.refuse("--credential-proxy: only together with --network-policy-file");
+    }
+}
+
+sdk::CreateOptions read_description(Invocation& invocation) {
+    Arguments& arguments = invocation.arguments();
+    sdk::CreateOptions options;
+    options.template_id = arguments.get("--template").value_or("");
+    options.snapshot_id = arguments.get("--snapshot-id").value_or("");
+    options.image = arguments.get("--image").value_or("");
+    if (options.image.empty() && options.template_id.empty() && options.snapshot_id.empty()) {
+        options.image = invocation.file().default_image.value_or("");
+    }
+    auto user = arguments.get("--image-auth-username");
+    auto password = arguments.get("--image-auth-password");
+    if (user.has_value() != password.has_value()) {
+        arguments.refuse("--image-auth-username and --image-auth-password: give both or none");
+    } else if (user) {
+        options.image_auth.emplace();
+        options.image_auth->username = *user;
+        options.image_auth->password = *password;
+    }
+    read_lifetime(invocation, options);
+    options.environment = arguments.pairs("--env");
+    for (auto& [name, value] : arguments.pairs("--metadata")) options.metadata[name] = value;
+    for (auto& [name, value] : arguments.pairs("--extension")) options.extensions[name] = value;
+    for (auto& [name, value] : arguments.pairs("--resource")) options.resource_limits[name] = value;
+    if (arguments.has("--entrypoint")) options.entrypoint = arguments.all("--entrypoint");
+    options.network_policy = read_text_file(arguments, "--network-policy-file");
+    options.volumes = read_text_file(arguments, "--volumes-file");
+    options.credential_proxy = arguments.has("--credential-proxy");
+    check_sources(arguments, options);
+    return options;
+}
+
+sdk::CreateOptions read_options(Invocation& invocation) {
+    Arguments& arguments = invocation.arguments();
+    sdk::CreateOptions options;
+    if (arguments.has("--file")) {
+        for (auto option : kDescribing) {
+            if (!arguments.has(option)) continue;
+            arguments.refuse(std::string(option) + ": not together with --file");
+        }
+        options.request_body = read_text_file(arguments, "--file");
+        if (options.request_body.empty()) arguments.refuse("--file: the file is empty");
+    } else {
+        options = read_description(invocation);
+    }
+    options.skip_health_check = arguments.has("--skip-health-check");
+    if (auto limit = arguments.duration("--ready-timeout")) options.ready_timeout = *limit;
+    return options;
+}
+
+json::object describe_creation(const sdk::CreateOptions& options, const std::string& id) {
+    json::object document;
+    document["id"] = id;
+    document["status"] = "created";
+    if (!options.request_body.empty()) return document;
+    document["timeout"] = options.timeout ? to_clock_text(*options.timeout) : "manual-cleanup";
+    if (!options.template_id.empty()) document["template"] = options.template_id;
+    else if (!options.snapshot_id.empty()) document["snapshot_id"] = options.snapshot_id;
+    else document["image"] = options.image;
+    return document;
+}
+
+Awaitable<Outcome> create(Invocation& invocation) {
+    const sdk::CreateOptions options = read_options(invocation);
+    if (invocation.arguments().problem()) co_return *invocation.arguments().problem();
+    auto connection = invocation.connect();
+    if (!connection) co_return connection.error();
+    Interrupts& interrupts = invocation.interrupts();
+    interrupts.handle([] {});  // seen through, so that nothing is left behind unnamed
+    std::optional<net::Deadline> notice;
+    notice.emplace(invocation.executor(), 200ms,
+                   [&] { invocation.terminal().show_progress("Creating a sandbox…"); });
+    auto sandbox = co_await sdk::Sandbox::create(*connection, options);
+    notice.reset();
+    if (!sandbox) co_return sandbox.error();
+    if (interrupts.received() != 0) {
+        auto killed = co_await sandbox->kill();
+        if (!killed) {
+            invocation.terminal().print_error("sandbox " + sandbox->id() +
+                                              " could not be deleted: " + killed.error().message());
+        }
+        co_return 128 + interrupts.received();
+    }
+    co_return invocation.print_object(describe_creation(options, sandbox->id()));
+}
+
+}  // namespace
+
+void add_sandbox_create_command(CommandTable& table) {
+    Command command;
+    command.group = "sandbox";
+    command.name = "create";
+    command.summary = "Create a sandbox and wait until it answers.";
+    command.formats = {Format::table, Format::json, Format::yaml};
+    command.options = {
+        {"--image", 'i', "IMAGE", "Image to start from (default: defaults.image)."},
+        {"--image-auth-username", 0, "NAME", "User for a private registry."},
+        {"--image-auth-password", 0, "TEXT", "Its password or token."},
+        {"--template", 0, "ID", "Template to start from."},
+        {"--snapshot-id", 0, "ID", "Snapshot to start from."},
+        {"--file", 'f', "PATH", "JSON body of the create request, instead of the options\n"
+                                "that describe the sandbox."},
+        {"--timeout", 't', "DURATION", "Lifetime, or none (default 10m)."},
+        {"--env", 'e', "KEY=VALUE", "Environment variable.", true},
+        {"--metadata", 'm', "KEY=VALUE", "Label.", true},
+        {"--extension", 0, "KEY=VALUE", "Extension parameter.", true},
+        {"--resource", 0, "KEY=VALUE", "Limit, such as cpu=1 or memory=2Gi.", true},
+        {"--entrypoint", 0, "ARG", "One argument of the entrypoint (default: tail -f /dev/null).",
+         true},
+        {"--network-policy-file", 0, "PATH", "Network policy, a JSON object."},
+        {"--credential-proxy", 0, "", "Let the egress proxy add credentials."},
+        {"--volumes-file", 0, "PATH", "Volumes, a JSON array."},
+        {"--skip-health-check", 0, "", "Do not wait until it answers."},
+        {"--ready-timeout", 0, "DURATION", "Longest wait for an answer (default 30s)."},
+    };
+    command.examples = {
+        {"sandbox create -i host", "one that lives ten minutes"},
+        {"sandbox create -i python:3.12 -t 1h -e DEBUG=1 --resource memory=4Gi", "with limits"},
+        {"sandbox create -i host -t none -m team=blue -o json", "until it is killed, for scripts"}};
+    command.run = create;
+    table.commands.push_back(std::move(command));
+}
+
+}  // namespace opensandbox::cli

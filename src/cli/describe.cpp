@@ -1,0 +1,133 @@
+#include "cli/describe.hpp"
+
+#include "base/clock.hpp"
+#include "sdk/wire.hpp"
+
+namespace opensandbox::cli {
+
+namespace {
+
+json::value or_null(const std::optional<std::string>& text) {
+    return text ? json::value(*text) : json::value();
+}
+
+json::value or_null(const std::optional<sdk::TimePoint>& time) {
+    return time ? json::value(to_rfc3339(*time)) : json::value();
+}
+
+json::value or_null(const std::map<std::string, std::string>& map) {
+    if (map.empty()) return {};
+    json::object object;
+    for (const auto& [name, value] : map) object[name] = value;
+    return object;
+}
+
+json::array list_of(const std::vector<std::string>& items) {
+    json::array array;
+    for (const auto& item : items) array.emplace_back(item);
+    return array;
+}
+
+}  // namespace
+
+json::object describe(const sdk::SandboxInfo& info) {
+    json::object status;
+    status["state"] = info.state;
+    status["reason"] = or_null(info.reason);
+    status["message"] = or_null(info.message);
+    status["last_transition_at"] = or_null(info.last_transition_at);
+    json::object out;
+    out["id"] = info.id;
+    out["status"] = std::move(status);
+    out["entrypoint"] = list_of(info.entrypoint);
+    out["expires_at"] = or_null(info.expires_at);
+    out["created_at"] = to_rfc3339(info.created_at);
+    out["image"] = info.image ? json::value(json::object{{"image", *info.image}, {"auth", nullptr}})
+                              : json::value();
+    out["snapshot_id"] = or_null(info.snapshot_id);
+    out["platform"] = info.platform ? json::value(json::object{{"os", info.platform->os},
+                                                               {"arch", info.platform->arch}})
+                                    : json::value();
+    out["allocation"] = nullptr;
+    out["metadata"] = or_null(info.metadata);
+    out["extensions"] = or_null(info.extensions);
+    return out;
+}
+
+json::object describe(const sdk::SandboxPage& page) {
+    json::array items;
+    for (const auto& item : page.items) items.emplace_back(describe(item));
+    json::object pagination;
+    pagination["page"] = page.pagination.page;
+    pagination["page_size"] = page.pagination.page_size;
+    pagination["total_items"] = page.pagination.total_items;
+    pagination["total_pages"] = page.pagination.total_pages;
+    pagination["has_next_page"] = page.pagination.has_next_page;
+    json::object out;
+    out["items"] = std::move(items);
+    out["pagination"] = std::move(pagination);
+    return out;
+}
+
+json::object describe(const sdk::Endpoint& endpoint) {
+    json::object headers;
+    for (const auto& [name, value] : endpoint.headers) headers[name] = value;
+    json::object out;
+    out["endpoint"] = endpoint.endpoint;
+    out["headers"] = std::move(headers);
+    out["origin"] = nullptr;
+    return out;
+}
+
+json::object describe(const sdk::Metrics& metrics) {
+    json::object out;
+    out["cpu_count"] = metrics.cpu_count;
+    out["cpu_used_percentage"] = metrics.cpu_used_percentage;
+    out["memory_total_in_mib"] = metrics.memory_total_in_mib;
+    out["memory_used_in_mib"] = metrics.memory_used_in_mib;
+    out["timestamp"] = metrics.timestamp;
+    return out;
+}
+
+json::object describe(const sdk::CommandStatus& status) {
+    json::object out;
+    out["id"] = status.id;
+    out["content"] = or_null(status.content);
+    out["running"] = status.running;
+    out["exit_code"] = status.exit_code ? json::value(*status.exit_code) : json::value();
+    out["error"] = or_null(status.error);
+    out["started_at"] = or_null(status.started_at);
+    out["finished_at"] = or_null(status.finished_at);
+    return out;
+}
+
+json::object describe(const sdk::FileInfo& info) {
+    json::object out;
+    out["path"] = info.path;
+    out["entry_type"] = sdk::to_string(info.type);
+    out["mode"] = sdk::wire::mode_to_wire(info.mode);
+    out["owner"] = info.owner;
+    out["group"] = info.group;
+    out["size"] = info.size;
+    out["modified_at"] = to_rfc3339(info.modified_at);
+    out["created_at"] = to_rfc3339(info.created_at);
+    return out;
+}
+
+json::array describe(const std::vector<sdk::FileInfo>& files) {
+    json::array out;
+    for (const auto& file : files) out.emplace_back(describe(file));
+    return out;
+}
+
+json::object describe(const sdk::ImageInfo& info) {
+    json::object out;
+    out["reference"] = info.reference;
+    out["digest"] = info.digest;
+    out["size"] = info.size;
+    out["created_at"] = to_rfc3339(info.created_at);
+    out["built_in"] = info.built_in;
+    return out;
+}
+
+}  // namespace opensandbox::cli

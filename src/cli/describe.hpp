@@ -1,0 +1,20 @@
+#pragma once
+
+#include "json/document.hpp"
+#include "opensandbox/images.hpp"
+#include "opensandbox/sandbox.hpp"
+
+/// The SDK's types as the documents that the command line prints: names and shapes of the contract
+/// (kubernetes-cli section 4), snake_case, null for what is absent.
+namespace opensandbox::cli {
+
+json::object describe(const sdk::SandboxInfo& info);
+json::object describe(const sdk::SandboxPage& page);
+json::object describe(const sdk::Endpoint& endpoint);
+json::object describe(const sdk::Metrics& metrics);
+json::object describe(const sdk::CommandStatus& status);
+json::object describe(const sdk::FileInfo& info);
+json::array describe(const std::vector<sdk::FileInfo>& files);
+json::object describe(const sdk::ImageInfo& info);
+
+}  // namespace opensandbox::cli

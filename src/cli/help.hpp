@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "cli/command_table.hpp"
+
+namespace opensandbox::cli {
+
+/// The help of the whole program. `program` is the name it was called by.
+std::string help_text(const CommandTable& table, std::string_view program);
+std::string group_help_text(const CommandTable& table, const Group& group,
+                            std::string_view program);
+std::string command_help_text(const Command& command, std::string_view program);
+
+}  // namespace opensandbox::cli

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <boost/asio/signal_set.hpp>
+
+#include <functional>
+
+#include "net/stream.hpp"
+
+namespace opensandbox::cli {
+
+/// SIGINT, SIGTERM and SIGHUP of this process. A command that has something to undo handles the
+/// first one; the second one, or the first when nothing is to be undone, ends the program.
+class Interrupts {
+  public:
+    /// `end` ends the program with the given exit code.
+    Interrupts(asio::any_io_executor executor, std::function<void(int exit_code)> end);
+
+    /// Calls `handler` instead of ending the program, until reset with an empty one.
+    void handle(std::function<void()> handler) { handler_ = std::move(handler); }
+    /// The signal that came first; 0 when none did.
+    [[nodiscard]] int received() const { return received_; }
+
+  private:
+    void wait();
+
+    asio::signal_set signals_;
+    std::function<void(int)> end_;
+    std::function<void()> handler_;
+    int received_ = 0;
+};
+
+}  // namespace opensandbox::cli

@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/arguments.hpp"
+#include "cli/command_table.hpp"
+
+namespace opensandbox::cli {
+
+/// A command line, understood.
+struct ParsedLine {
+    ParsedLine() = default;
+    const Command* command = nullptr;  ///< null when only help or the version was asked for
+    Arguments arguments;
+    Format format = Format::table;
+    bool wants_help = false;
+    bool wants_version = false;
+    std::string help_group;  ///< of a group, when wants_help and no command
+    std::optional<Failure> problem;
+};
+
+/// Options may stand anywhere before `--`, as --name VALUE, --name=VALUE, -n VALUE, -nVALUE; flags
+/// may be joined (-vh). An option that may not be repeated takes its last value.
+ParsedLine parse_line(const CommandTable& table, const std::vector<std::string>& words);
+
+/// The known name nearest to a mistyped one; empty when none is near.
+std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
+
+}  // namespace opensandbox::cli

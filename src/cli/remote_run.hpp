@@ -1,0 +1,25 @@
+#pragma once
+
+#include "cli/invocation.hpp"
+#include "opensandbox/commands.hpp"
+
+namespace opensandbox::cli {
+
+/// How a remote command ended for us.
+struct RemoteRun {
+    RemoteRun() = default;
+    sdk::Execution execution;
+    bool interrupted = false;  ///< by a signal to this process
+    bool reader_gone = false;  ///< nobody reads our output any more
+};
+
+/// Runs a command with its output passed on as it comes. A signal to this process, or the loss of
+/// our reader, stops it: `stop_remote` says whether the remote command is then interrupted and its
+/// end awaited, or only left (when its sandbox is deleted anyway).
+Awaitable<sdk::Result<RemoteRun>> run_remote(Invocation& invocation, sdk::Commands commands,
+                                             sdk::CommandRequest request, bool stop_remote);
+
+/// The exit code of the whole program after it; says on standard error why a command did not start.
+int finish_remote(Invocation& invocation, const RemoteRun& run);
+
+}  // namespace opensandbox::cli
