@@ -109,9 +109,8 @@ void write_prerouting(Table& table, const FirewallOptions& options) {
 void write_input(Table& table, const FirewallOptions& options) {
     table.base_chain("input", "filter", Hook::input, before_filters);
     table.rule(Rule().not_from_interfaces(options.interface_prefix).accept());
-    table.rule(Rule()
-                   .connection(net::nft::established | net::nft::related)
-                   .accept());
+    table.rule(Rule().connection(net::nft::established | net::nft::related).accept());
+    // A reset in answer to a packet out of its window would end the host's own connection.
     table.rule(Rule().connection(net::nft::invalid).count(denied).drop());
     table.rule(Rule().go_to(refuse_chain));
 }
@@ -128,7 +127,6 @@ void write_forward(Table& table, const FirewallOptions& options) {
                    .accept());
     table.rule(Rule().to_interfaces(prefix).count(denied).drop());
     table.rule(Rule().not_from_interfaces(prefix).accept());
-    table.rule(Rule().is_ipv6().go_to(refuse_chain));
     for (const auto& block : metadata_services)
         table.rule(Rule().is_ipv4().destination(block.network, block.prefix).go_to(refuse_chain));
     // Meant for an address of this host, which hands the port on, to a container for one.

@@ -104,10 +104,10 @@ Status try_overlay(const fs::path& directory, const fs::path& lower, bool shift_
     spec.shift_lowers = shift_lower;
     spec.base = base->get();
     spec.id_base = shift_upper ? 0x1000'0000 : 0;
-    auto mount = build_overlay(spec);
-    if (!mount) return mount.error();
+    auto overlay = build_overlay(spec);
+    if (!overlay) return overlay.error();
     // Read-only without a word is how the kernel says that it cannot write as the slot's root.
-    UniqueFd file(::openat(mount->get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+    UniqueFd file(::openat(overlay->mount.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
     if (!file && errno == EROFS) return last_error("write to the overlay");
     return {};
 }

@@ -66,16 +66,16 @@ Result<UniqueFd> clone_tree(const std::filesystem::path& directory, int user_nam
     return tree;
 }
 
-Result<UniqueFd> build_overlay(const OverlaySpec& spec) {
+Result<Overlay> build_overlay(const OverlaySpec& spec) {
     UniqueFd context(::fsopen("overlay", FSOPEN_CLOEXEC));
     if (!context) return last_error("fsopen overlay");
-    std::vector<UniqueFd> lowers;
+    Overlay built;
     for (const std::string& path : spec.lowers) {
         auto lower = clone_tree(path, spec.shift_lowers ? spec.user_namespace : -1);
         if (!lower) return lower.error();
         auto status = configure(context.get(), FSCONFIG_SET_FD, "lowerdir+", lower->get());
         if (!status) return status.error().within(path);
-        lowers.push_back(std::move(*lower));
+        built.scaffold.push_back(std::move(*lower));
     }
     const std::array<std::pair<const char*, const char*>, 2> writable{
         {{"upperdir", spec.upper}, {"workdir", spec.work}}};
@@ -83,6 +83,7 @@ Result<UniqueFd> build_overlay(const OverlaySpec& spec) {
         UniqueFd fd(::openat(spec.base, name, O_PATH | O_DIRECTORY | O_CLOEXEC));
         if (!fd) return last_error(std::string("open ") + name);
         if (auto s = configure(context.get(), FSCONFIG_SET_FD, key, fd.get()); !s) return s.error();
+        built.scaffold.push_back(std::move(fd));
     }
     {
         FileSystemIds as_slot(spec.id_base);
@@ -91,9 +92,10 @@ Result<UniqueFd> build_overlay(const OverlaySpec& spec) {
     }
     // The superblock belongs to the host's user namespace: only this flag keeps device nodes that
     // an image may hold from opening.
-    UniqueFd mount(::fsmount(context.get(), FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV));
-    if (!mount) return last_error("fsmount overlay");
-    return mount;
+    built.mount.reset(::fsmount(context.get(), FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV));
+    if (!built.mount) return last_error("fsmount overlay");
+    built.scaffold.push_back(std::move(context));
+    return built;
 }
 
 Status keep_capabilities_over_id_changes() {

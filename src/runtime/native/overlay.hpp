@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
@@ -27,9 +28,17 @@ struct OverlaySpec {
     std::uint32_t id_base = 0;            ///< host id of the slot's root
 };
 
-/// The mount, attached nowhere yet. The caller's process must have one thread: it acts with the
-/// file-system ids of the slot meanwhile, or the overlay would be silently read-only.
-Result<UniqueFd> build_overlay(const OverlaySpec& spec);
+/// A mount that is attached nowhere yet.
+struct Overlay {
+    UniqueFd mount;
+    /// What it was made of. Nobody needs it any more, but closing takes up to two milliseconds: to
+    /// be dropped when nobody waits.
+    std::vector<UniqueFd> scaffold;
+};
+
+/// The caller's process must have one thread: it acts with the file-system ids of the slot
+/// meanwhile, or the overlay would be silently read-only.
+Result<Overlay> build_overlay(const OverlaySpec& spec);
 
 /// Keeps capabilities when file-system ids change. Needed once a process before build_overlay().
 Status keep_capabilities_over_id_changes();

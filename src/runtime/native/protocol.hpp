@@ -102,7 +102,8 @@ struct RemoveSlot {
     SlotId slot;
 };
 
-/// Worker to spawner, with descriptors: control socket, pidfd, user namespace, slot directory.
+/// Worker to spawner, with descriptors: control socket, pidfd, user namespace, slot
+/// directory, overlay over /usr.
 struct SlotMade {
     SlotId slot;
     std::int32_t pid = 0;

@@ -8,8 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
 #include <csignal>
+#include <iterator>
 
 #include "base/log.hpp"
 #include "runtime/native/message_socket.hpp"
@@ -56,6 +57,7 @@ void SandboxTable::create(CreateRequest request, Created done) {
     sandbox->request = std::move(request);
     sandbox->created = std::move(done);
     sandboxes_.emplace(sandbox->id, sandbox);
+    pool_->begin_service();
     pool_->take([this, sandbox](Result<SlotParts> parts) {
         if (!parts) {
             sandbox->failure = parts.error();
@@ -80,10 +82,10 @@ void SandboxTable::create(CreateRequest request, Created done) {
     });
 }
 
-Result<std::vector<UniqueFd>> SandboxTable::build_parts(const Sandbox& sandbox,
-                                                        std::uint16_t& port) const {
+/// What the slot gets: the listener, its root, and for the host's image a /usr.
+Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const {
     std::vector<UniqueFd> out;
-    auto listener = listen_on(host_->options.publish_host, port);
+    auto listener = listen_on(host_->options.publish_host, sandbox.port);
     if (!listener) return listener.error().within("listener");
     out.push_back(std::move(*listener));
     OverlaySpec spec;
@@ -94,22 +96,20 @@ Result<std::vector<UniqueFd>> SandboxTable::build_parts(const Sandbox& sandbox,
     spec.id_base = host_->id_base(sandbox.parts.slot);
     auto root = build_overlay(spec);
     if (!root) return root.error().within("root");
-    out.push_back(std::move(*root));
+    out.push_back(std::move(root->mount));
+    sandbox.scaffold = std::move(root->scaffold);
     if (sandbox.request.usr.empty()) return out;
-    spec.lowers = {&sandbox.request.usr, 1};
-    spec.shift_lowers = host_->shift_usr;
-    spec.upper = "u2";
-    spec.work = "w2";
-    auto usr = build_overlay(spec);
-    if (!usr) return usr.error().within("/usr");
-    out.push_back(std::move(*usr));
+    if (sandbox.request.usr != "/usr") {
+        return Error(ErrorCode::unsupported, "usr: only the host's own can be shared");
+    }
+    out.push_back(std::move(sandbox.parts.usr));
     return out;
 }
 
 Status SandboxTable::activate(Sandbox& sandbox, SlotParts parts) {
     sandbox.state = State::starting;
     sandbox.parts = std::move(parts);
-    auto built = build_parts(sandbox, sandbox.port);
+    auto built = build_parts(sandbox);
     if (!built) return built.error();
     const auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(sandbox.parts.slot));
     if (auto s = cgroup.set_limits(sandbox.request.limits); !s) return s.error().within("limits");
@@ -122,6 +122,7 @@ Status SandboxTable::activate(Sandbox& sandbox, SlotParts parts) {
     ::explicit_bzero(sandbox.request.agent_token.data(), sandbox.request.agent_token.size());
     sandbox.request = {};
     if (!sent) return sent.error().within("slot");
+    std::ranges::move(*built, std::back_inserter(sandbox.scaffold));
     // While the slot works.
     sandbox.start_time = process_start_time(sandbox.parts.pid).value_or(0);
     return journal_.write(journal_entry(sandbox));
@@ -155,11 +156,20 @@ void SandboxTable::on_ready(Sandbox& sandbox) {
     sandbox.control_watch.reset();
     sandbox.parts.control.reset();
     sandbox.parts.user_namespace.reset();
-    // Dissolving the mount costs; it waits for a quiet moment.
-    loop_->run_after(20ms, [base = std::make_shared<UniqueFd>(std::move(sandbox.parts.base))] {});
+    // Dissolving mounts costs; that waits for a quiet moment.
+    auto scaffold = std::make_shared<std::vector<UniqueFd>>(std::move(sandbox.scaffold));
+    scaffold->push_back(std::move(sandbox.parts.base));
+    scaffold->push_back(std::move(sandbox.parts.usr));
+    loop_->run_after(30ms, [scaffold] { scaffold->clear(); });
     if (sandbox.state != State::starting) return;
     sandbox.state = State::running;
-    if (sandbox.created) std::exchange(sandbox.created, nullptr)(sandbox.port);
+    answer(sandbox, sandbox.port);
+}
+
+void SandboxTable::answer(Sandbox& sandbox, Result<std::uint16_t> port) {
+    if (!sandbox.created) return;
+    pool_->end_service();
+    std::exchange(sandbox.created, nullptr)(std::move(port));
 }
 
 void SandboxTable::fail(const Entry& sandbox, Error error) {
@@ -264,13 +274,14 @@ void SandboxTable::remove(const Entry& sandbox) {
     const SlotId slot = sandbox->parts.slot;
     // Mounts and namespaces go with the last descriptor.
     sandbox->parts = {};
+    sandbox->scaffold.clear();
     pool_->remove(slot, [this, sandbox](const Status& status) { forget(sandbox, status); });
 }
 
 void SandboxTable::forget(const Entry& sandbox, const Status& status) {
     journal_.remove(sandbox->id);
     sandboxes_.erase(sandbox->id);
-    if (sandbox->created) std::exchange(sandbox->created, nullptr)(*sandbox->failure);
+    if (sandbox->failure) answer(*sandbox, *sandbox->failure);
     for (Done& done : std::exchange(sandbox->destroyed, {})) done(status);
 }
 

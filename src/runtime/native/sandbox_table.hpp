@@ -52,15 +52,17 @@ class SandboxTable {
         EventLoop::Watch control_watch;
         EventLoop::Watch death_watch;
         int death_checks = 0;
+        std::vector<UniqueFd> scaffold;  ///< of its mounts, dropped when nobody waits
     };
     using Entry = std::shared_ptr<Sandbox>;
 
     Status activate(Sandbox& sandbox, SlotParts parts);
-    Result<std::vector<UniqueFd>> build_parts(const Sandbox& sandbox, std::uint16_t& port) const;
+    Result<std::vector<UniqueFd>> build_parts(Sandbox& sandbox) const;
     [[nodiscard]] JournalEntry journal_entry(const Sandbox& sandbox) const;
     void watch_death(const Entry& sandbox);
     void on_slot(const Entry& sandbox);
     void on_ready(Sandbox& sandbox);
+    void answer(Sandbox& sandbox, Result<std::uint16_t> port);
     void fail(const Entry& sandbox, Error error);
     void on_death(const Entry& sandbox);
     [[nodiscard]] Exit explain(const Sandbox& sandbox, ProcessEnd end) const;

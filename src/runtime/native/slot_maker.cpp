@@ -1,5 +1,6 @@
 #include "runtime/native/slot_maker.hpp"
 
+#include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/resource.h>
@@ -35,6 +36,17 @@ Status make_directories(const std::filesystem::path& path) {
         if (::mkdir(directory.c_str(), 0755) < 0 || ::chmod(directory.c_str(), 0755) < 0) {
             return last_error("mkdir " + directory.string());
         }
+    }
+    // Files that every sandbox gets mounted over: were they missing in the image, making them while
+    // somebody waits would cost more than the mounts.
+    const auto etc = path / "u" / "etc";
+    if (::mkdir(etc.c_str(), 0755) < 0 || ::chmod(etc.c_str(), 0755) < 0) {
+        return last_error("mkdir " + etc.string());
+    }
+    for (const char* name : {"hosts", "hostname", "resolv.conf"}) {
+        const auto file = etc / name;
+        const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+        if (!fd || ::fchmod(fd.get(), 0644) < 0) return last_error("create " + file.string());
     }
     return {};
 }
@@ -88,6 +100,21 @@ Status SlotMaker::connect(SlotId slot, pid_t pid) {
     return routes_.add_neighbour(*link, address, slot_mac);
 }
 
+Result<UniqueFd> SlotMaker::overlay_usr(const SlotParts& parts) const {
+    const std::string usr = "/usr";
+    OverlaySpec spec;
+    spec.lowers = {&usr, 1};
+    spec.user_namespace = parts.user_namespace.get();
+    spec.shift_lowers = host_->shift_usr;
+    spec.base = parts.base.get();
+    spec.upper = "u2";
+    spec.work = "w2";
+    spec.id_base = host_->id_base(parts.slot);
+    auto overlay = build_overlay(spec);
+    if (!overlay) return overlay.error().within("/usr");
+    return std::move(overlay->mount);
+}
+
 Result<SlotParts> SlotMaker::make(SlotId slot) {
     cloned_ = 0;
     const auto directory = host_->slot_directory(slot);
@@ -117,6 +144,11 @@ Result<SlotParts> SlotMaker::make(SlotId slot) {
     if (!user_namespace) return user_namespace.error();
     auto base = clone_tree(directory, host_->shift_ids ? user_namespace->get() : -1);
     if (!base) return base.error();
+    parts.user_namespace = std::move(*user_namespace);
+    parts.base = std::move(*base);
+    auto usr = overlay_usr(parts);
+    if (!usr) return usr.error();
+    parts.usr = std::move(*usr);
     if (auto s = connect(slot, child->pid); !s) return s.error().within("network");
     if (auto s = send_message(pair->first.get(), encode(MakeSlot{slot})); !s) return s.error();
     if (auto s = await_blank(pair->first.get()); !s) return s.error().within("slot");
@@ -129,8 +161,6 @@ Result<SlotParts> SlotMaker::make(SlotId slot) {
     directory_guard.dismiss();
     parts.control = std::move(pair->first);
     parts.pidfd = std::move(child->pidfd);
-    parts.user_namespace = std::move(*user_namespace);
-    parts.base = std::move(*base);
     return parts;
 }
 

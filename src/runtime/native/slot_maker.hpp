@@ -16,6 +16,7 @@ struct SlotParts {
     UniqueFd pidfd;
     UniqueFd user_namespace;
     UniqueFd base;  ///< the slot's directory with shifted ids, for build_overlay()
+    UniqueFd usr;   ///< a private overlay over the host's /usr, for the built-in image
 };
 
 /// Makes blanks and removes what slots had. Runs in a worker process, whose parent becomes the
@@ -37,6 +38,7 @@ class SlotMaker {
         : host_(&host), routes_(std::move(routes)) {}
 
     Status connect(SlotId slot, pid_t pid);
+    Result<UniqueFd> overlay_usr(const SlotParts& parts) const;
 
     const Host* host_;
     net::RouteSocket routes_;

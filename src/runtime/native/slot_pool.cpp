@@ -147,7 +147,7 @@ bool SlotPool::start_job(WorkerState& state) {
         }
         return true;
     };
-    if (refill_due() && now >= retry_at_ && (awaited || now - last_activity_ >= quiet_time)) {
+    if (refill_due() && now >= retry_at_ && (awaited || (serving_ == 0 && now - last_activity_ >= quiet_time))) {
         auto slot = allocate();
         if (slot) {
             state.making = *slot;
@@ -175,7 +175,7 @@ void SlotPool::on_worker(std::size_t at) {
     auto message = decode(received->bytes);
     if (!message) return on_worker_death(at);
     if (auto* made = std::get_if<SlotMade>(&*message)) {
-        if (received->descriptors.size() != 4 || !state.making) return on_worker_death(at);
+        if (received->descriptors.size() != 5 || !state.making) return on_worker_death(at);
         SlotParts parts;
         parts.slot = made->slot;
         parts.pid = made->pid;
@@ -183,6 +183,7 @@ void SlotPool::on_worker(std::size_t at) {
         parts.pidfd = std::move(received->descriptors[1]);
         parts.user_namespace = std::move(received->descriptors[2]);
         parts.base = std::move(received->descriptors[3]);
+        parts.usr = std::move(received->descriptors[4]);
         on_made(state, std::move(parts));
     } else if (auto* failed = std::get_if<SlotFailed>(&*message)) {
         if (state.removing) finish_removal(state, failed->error);

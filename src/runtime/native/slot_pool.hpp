@@ -31,8 +31,14 @@ class SlotPool {
     void take(Taker taker);
     /// Removes what the slot had; its process must be dead. Then the slot's address is free again.
     void remove(SlotId slot, std::function<void(Status)> done);
-    /// Postpones refilling: somebody is being served.
+    /// Postpones refilling a little: something happens that it would slow down.
     void note_activity() { last_activity_ = EventLoop::Clock::now(); }
+    /// Postpones refilling from one call to the other: somebody waits for a sandbox.
+    void begin_service() { ++serving_; }
+    void end_service() {
+        --serving_;
+        note_activity();
+    }
     /// Ends all blanks and removes what they had; nothing is made any more.
     void drain();
     /// No job runs or waits.
@@ -87,6 +93,7 @@ class SlotPool {
     std::deque<std::uint32_t> free_indexes_;  ///< longest unused first
     std::set<std::uint32_t> serials_;
     std::uint32_t last_serial_ = 0;
+    std::uint32_t serving_ = 0;
     std::uint32_t failures_ = 0;  ///< in a row
     EventLoop::Clock::time_point last_activity_{};
     EventLoop::Clock::time_point retry_at_{};

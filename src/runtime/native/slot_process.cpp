@@ -1,10 +1,14 @@
 #include "runtime/native/slot_process.hpp"
 
 #include <fcntl.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstring>
+#include <sstream>
 
 #include "agent/agent.hpp"
 #include "runtime/native/kernel.hpp"
@@ -13,6 +17,23 @@
 namespace opensandbox::runtime::native {
 
 namespace {
+
+/// Overwrites the command line that the spawner was started with: it names paths of the host, and
+/// everybody inside can read it.
+void rename_process(std::string_view name) {
+    ::prctl(PR_SET_NAME, "opensandbox");
+    const std::string stat = read_file_or_empty("/proc/self/stat");
+    // Fields 48 and 49, counted from the one after the command's closing parenthesis, the third.
+    std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
+    std::string skipped;
+    for (int field = 3; field < 48; ++field) fields >> skipped;
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    if (!(fields >> begin >> end) || begin == 0 || end <= begin + name.size()) return;
+    auto* text = reinterpret_cast<char*>(begin);  // NOLINT: the kernel gives it as a number
+    std::memset(text, 0, end - begin);
+    std::memcpy(text, name.data(), name.size());
+}
 
 /// Undoes what this process inherited: descriptors, signal handling, session.
 Status forget_parent(UniqueFd control) {
@@ -32,6 +53,7 @@ Status forget_parent(UniqueFd control) {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     ::setsid();
     ::umask(022);
+    rename_process("opensandbox exec");
     return {};
 }
 

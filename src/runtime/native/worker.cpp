@@ -40,8 +40,9 @@ void make(SlotMaker& maker, SlotId slot) {
         (void)send_message(worker_descriptor, encode(SlotFailed{slot, maker.cloned(), made.error()}));
         return;
     }
-    const std::array<int, 4> descriptors{made->control.get(), made->pidfd.get(),
-                                         made->user_namespace.get(), made->base.get()};
+    const std::array<int, 5> descriptors{made->control.get(), made->pidfd.get(),
+                                         made->user_namespace.get(), made->base.get(),
+                                         made->usr.get()};
     (void)send_message(worker_descriptor, encode(SlotMade{slot, made->pid}), descriptors);
 }
 

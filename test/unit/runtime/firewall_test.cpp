@@ -59,7 +59,7 @@ TEST_CASE("a sandbox reaches the outside and nothing else, and is told so at onc
     CHECK(reach.gateway == ECONNREFUSED);
     CHECK(reach.metadata == ECONNREFUSED);
     CHECK(reach.outside == 0);
-    CHECK(net.denied() == before + 4);
+    CHECK(net.denied() >= before + 4);
 }
 
 TEST_CASE("the firewall removed, its boundaries are gone with it") {
@@ -118,14 +118,21 @@ TEST_CASE("nobody outside opens a connection to a sandbox") {
 
 TEST_CASE("forged source addresses are dropped") {
     NEEDS_NAMESPACES();
-    const auto source = GENERATE(as<std::string>(), "198.51.100.7", "10.77.0.3", "10.77.0.1");
+    const std::string foreign = "198.51.100.7";
+    const auto source = GENERATE(as<std::string>{}, "198.51.100.7", "10.77.0.3", "10.77.0.1");
     INFO("source " << source);
     Topology net;
     net.a.add_address(source);
+    // Even if the host were told that the foreign address is behind this very link.
+    auto routes = open_routes(net.host);
+    if (source == foreign)
+        routes.add_route({.destination = ipv4(foreign),
+                          .link = routes.link_index(net.a.link).value()})
+            .value();
     const Receiver receiver(net.outside, outside_address, 9000);
 
     send_datagram(net.a.place, source, outside_address, 9000, "unguarded");
-    // The gateway's address is the host's own, and the kernel itself takes it for a martian.
+    // The gateway's address is the host's own: the kernel itself drops it.
     if (source != gateway) CHECK(receiver.next() == "unguarded");
 
     net.install();
@@ -135,20 +142,42 @@ TEST_CASE("forged source addresses are dropped") {
     CHECK(receiver.next() == "honest");
 }
 
+TEST_CASE("a packet that fits no connection is dropped without an answer") {
+    NEEDS_NAMESPACES();
+    Topology net;
+    const auto target = GENERATE(as<std::string>{}, outside_address, host_outer);
+    INFO("to " << target);
+    net.install();
+    const SegmentTap answers(net.a.place);
+    send_senseless_segment(net.a.place, net.a.address, target, 4000, 4001);
+    net.wait_until_denied(1);
+    CHECK(connect_to(net.a.place, target, 4002) == ECONNREFUSED);
+    CHECK(answers.next_source_port() == 4002);
+}
+
 TEST_CASE("IPv6 from a sandbox goes nowhere") {
     NEEDS_NAMESPACES();
     Topology net;
-    net.a.enable_ipv6(net.host);
-    const Receiver receiver(net.host, host_ipv6, 9000);
-    send_datagram(net.a.place, sandbox_ipv6, host_ipv6, 9000, "unguarded");
-    REQUIRE(receiver.next() == "unguarded");
+    net.enable_ipv6();
+    const Receiver on_host(net.host, host_ipv6, 9000);
+    const Receiver outside(net.outside, outside_ipv6, 9000);
+    const auto send = [&](const std::string& text) {
+        send_datagram(net.a.place, sandbox_ipv6, host_ipv6, 9000, text);
+        send_datagram(net.a.place, sandbox_ipv6, outside_ipv6, 9000, text);
+    };
+    send("unguarded");
+    REQUIRE(on_host.next() == "unguarded");
+    REQUIRE(outside.next() == "unguarded");
 
     net.install();
-    send_datagram(net.a.place, sandbox_ipv6, host_ipv6, 9000, "guarded");
-    net.wait_until_denied(1);
+    send("guarded");
+    net.wait_until_denied(2);
+    // Whatever came before this on the same link has been judged when it is.
+    CHECK(connect_to(net.a.place, host_outer, 8000) == ECONNREFUSED);
     net.host.run([] { return remove_firewall(table).value(); });
-    send_datagram(net.a.place, sandbox_ipv6, host_ipv6, 9000, "unguarded again");
-    CHECK(receiver.next() == "unguarded again");
+    send("unguarded again");
+    CHECK(on_host.next() == "unguarded again");
+    CHECK(outside.next() == "unguarded again");
 }
 
 TEST_CASE("ARP does not tell a sandbox which addresses the host has") {
@@ -174,14 +203,21 @@ TEST_CASE("a port of the host that is handed on to a container stays out of reac
 TEST_CASE("traffic that is no sandbox's is untouched") {
     NEEDS_NAMESPACES();
     Topology net;
+    const Sandbox container(net.host, "cont", "10.88.0.2");
+    net.publish_port(8080, outside_address, 8000);
     net.install();
     const Listener on_host(net.host, host_outer, 8000);
     const Listener on_gateway(net.host, gateway, 8001);
+    const Listener metadata(net.outside, metadata_address, 80);
     Listener outside(net.outside, outside_address, 8000);
     CHECK(connect_to(net.outside, host_outer, 8000) == 0);
     CHECK(connect_to(net.host, gateway, 8001) == 0);
     CHECK(connect_to(net.host, outside_address, 8000) == 0);
     CHECK(outside.accept_peer() == host_outer);
+    CHECK(connect_to(container.place, host_outer, 8000) == 0);
+    CHECK(connect_to(container.place, metadata_address, 80) == 0);
+    CHECK(connect_to(container.place, host_outer, 8080) == 0);
+    CHECK(outside.accept_peer() == container.address);
 }
 
 TEST_CASE("installing again replaces the rules and keeps connections") {

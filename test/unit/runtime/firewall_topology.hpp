@@ -22,7 +22,7 @@
 /// A host with two sandboxes and an outside, all in namespaces of the test's own:
 ///
 ///     a 10.77.0.2 --- osbta  host 10.77.0.1  out --- 192.0.2.2 outside
-///     b 10.77.0.3 --- osbtb       192.0.2.1          169.254.169.254
+///     b 10.77.0.3 --- osbtb       192.0.2.1          169.254.169.254, fd78::2
 namespace opensandbox::test {
 
 inline const std::string table = "opensandbox_test";
@@ -32,6 +32,7 @@ inline const std::string outside_address = "192.0.2.2";
 inline const std::string metadata_address = "169.254.169.254";
 inline const std::string host_ipv6 = "fd77::1";
 inline const std::string sandbox_ipv6 = "fd77::2";
+inline const std::string outside_ipv6 = "fd78::2";
 
 inline net::Ipv4Address ipv4(const std::string& text) {
     return boost::asio::ip::make_address_v4(text);
@@ -59,12 +60,32 @@ inline void add_ipv6(const TestNamespace& place, const std::string& link,
     });
 }
 
+inline void add_ipv6_default_route(const TestNamespace& place, const std::string& link,
+                                   const std::string& gateway_text) {
+    const int index = open_routes(place).link_index(link).value();
+    place.run([&] {
+        auto socket = net::NetlinkSocket::open(NETLINK_ROUTE).value();
+        net::NetlinkMessage message(RTM_NEWROUTE, NLM_F_CREATE);
+        auto& header = message.header<rtmsg>();
+        header.rtm_family = AF_INET6;
+        header.rtm_table = RT_TABLE_MAIN;
+        header.rtm_protocol = RTPROT_STATIC;
+        header.rtm_type = RTN_UNICAST;
+        const SocketAddress address(gateway_text, 0);
+        const auto& bytes = reinterpret_cast<const sockaddr_in6&>(address.storage).sin6_addr;
+        message.put(RTA_GATEWAY, {bytes.s6_addr, sizeof(bytes)})
+            .put_u32(RTA_OIF, static_cast<std::uint32_t>(index));
+        socket.exchange(message, "add IPv6 default route").value();
+    });
+}
+
 /// A namespace with one address, connected as sandboxes are: point to point, permanent neighbours.
 struct Sandbox {
     Sandbox(const TestNamespace& host, std::string name, std::string own)
         : link(std::move(name)), address(std::move(own)) {
         place.write_sysctl("net/ipv6/conf/all/disable_ipv6", "1");
         place.write_sysctl("net/ipv6/conf/default/disable_ipv6", "1");
+        place.write_sysctl("net/ipv6/conf/default/accept_dad", "0");
         constexpr net::MacAddress host_mac{0x02, 0xfe, 0, 0, 0, 1};
         constexpr net::MacAddress own_mac{0x02, 0xfe, 0, 0, 0, 2};
         auto there = open_routes(host);
@@ -95,6 +116,7 @@ struct Sandbox {
         place.write_sysctl("net/ipv6/conf/eth0/disable_ipv6", "0");
         add_ipv6(place, "eth0", sandbox_ipv6);
         add_ipv6(host, link, host_ipv6);
+        add_ipv6_default_route(place, "eth0", host_ipv6);
     }
 
     /// Whether somebody on the link answers for the address.
@@ -126,6 +148,15 @@ struct Topology {
         const Listener listener(host, host_outer, 7);
         for (const auto* place : {&a.place, &b.place, &outside})
             if (connect_to(*place, host_outer, 7) != 0) throw std::runtime_error("no connection");
+    }
+
+    /// Lets the host forward IPv6 between sandbox a and the outside.
+    void enable_ipv6() const {
+        a.enable_ipv6(host);
+        host.write_sysctl("net/ipv6/conf/all/forwarding", "1");
+        add_ipv6(host, "out", "fd78::1");
+        add_ipv6(outside, "eth0", outside_ipv6);
+        add_ipv6_default_route(outside, "eth0", "fd78::1");
     }
 
     void install() const {
@@ -167,6 +198,9 @@ struct Topology {
         // Forged sources shall fall to the rules, not to the kernel's own filter.
         host.write_sysctl("net/ipv4/conf/all/rp_filter", "0");
         host.write_sysctl("net/ipv4/conf/default/rp_filter", "0");
+        // Or IPv6 addresses would be of use only seconds later.
+        host.write_sysctl("net/ipv6/conf/default/accept_dad", "0");
+        outside.write_sysctl("net/ipv6/conf/default/accept_dad", "0");
         auto routes = open_routes(host);
         const int lo = routes.link_index("lo").value();
         routes.set_up(lo).value();

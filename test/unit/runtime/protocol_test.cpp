@@ -1,0 +1,125 @@
+#include <catch2/catch.hpp>
+
+#include "runtime/native/message_socket.hpp"
+#include "runtime/native/protocol.hpp"
+
+using namespace opensandbox;
+using namespace opensandbox::runtime::native;
+
+namespace {
+
+CreateRequest sample_create() {
+    CreateRequest request;
+    request.request = 7;
+    request.id = "6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11";
+    request.layers = {"/images/b", "/images/a"};
+    request.usr = "/usr";
+    request.env = {{"A", "1"}, {"EMPTY", ""}, {"TEXT", std::string("x\0y", 3)}};
+    request.entrypoint = {"sh", "-c", "true"};
+    request.working_directory = "/srv";
+    request.user = "app:app";
+    request.limits.cpu_cores = 0.5;
+    request.limits.memory_bytes = 1ULL << 33;
+    request.limits.pids = 64;
+    request.agent_token = "secret";
+    request.hostname = "6f1c3b1e";
+    return request;
+}
+
+std::vector<Message> samples() {
+    Observed ended;
+    ended.id = "6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11";
+    ended.agent = {"127.0.0.1", 40001};
+    ended.exit = runtime::Exit{-1, 9, "OOM_KILLED", "text", Timestamp(std::chrono::seconds(5))};
+    return {Hello{},
+            HelloReply{1, "10.77.0.0/16", "127.0.0.1"},
+            sample_create(),
+            CreateReply{7, 40000},
+            DestroyRequest{8, "x"},
+            ListRequest{9},
+            ObservedReply{9, ended},
+            DoneReply{9},
+            FailedReply{7, Error(ErrorCode::not_found, "NATIVE::X", "no such thing")},
+            ExitNotice{"x", *ended.exit},
+            FiguresNotice{{1, 2, 3, 4}},
+            MakeSlot{{1, 2}},
+            RemoveSlot{{1, 2}},
+            SlotMade{{1, 2}, 77},
+            SlotFailed{{1, 2}, 78, Error(ErrorCode::io, "step")},
+            SlotRemoved{{1, 2}},
+            SlotReady{}};
+}
+
+}  // namespace
+
+TEST_CASE("every message comes back as it was sent", "[runtime][protocol]") {
+    for (const Message& message : samples()) {
+        const std::string bytes = encode(message);
+        const auto back = decode(bytes);
+        REQUIRE(back);
+        CHECK(back->index() == message.index());
+        CHECK(encode(*back) == bytes);
+    }
+    const auto back = decode(encode(sample_create()));
+    REQUIRE(back);
+    const auto& request = std::get<CreateRequest>(*back);
+    CHECK(request.env == sample_create().env);
+    CHECK(request.layers == sample_create().layers);
+    CHECK(request.limits.cpu_cores == 0.5);
+    CHECK(request.limits.memory_bytes == 1ULL << 33);
+    CHECK(request.agent_token == "secret");
+}
+
+TEST_CASE("a message that is cut short or has bytes left over is refused",
+          "[runtime][protocol]") {
+    for (const Message& message : samples()) {
+        const std::string bytes = encode(message);
+        for (std::size_t size = 0; size < bytes.size(); ++size) {
+            CHECK_FALSE(decode(bytes.substr(0, size)));
+        }
+        CHECK_FALSE(decode(bytes + '\0'));
+    }
+}
+
+TEST_CASE("a message of an unknown kind is refused", "[runtime][protocol]") {
+    const auto message = decode("\xff");
+    REQUIRE_FALSE(message);
+    CHECK(message.error().code() == ErrorCode::protocol);
+}
+
+TEST_CASE("a count larger than the message can hold allocates nothing", "[runtime][protocol]") {
+    CreateRequest request;
+    std::string bytes = encode(request);
+    // Kind, request number and id: then the count of layers.
+    const std::size_t count_at = 1 + 8 + 4;
+    bytes.replace(count_at, 4, "\xff\xff\xff\x7f");
+    CHECK_FALSE(decode(bytes));
+}
+
+TEST_CASE("descriptors travel with their message", "[runtime][protocol]") {
+    auto pair = message_pair();
+    REQUIRE(pair);
+    const std::array<int, 2> sent{pair->first.get(), pair->second.get()};
+    REQUIRE(send_message(pair->first.get(), "hello", sent));
+    auto received = receive_message(pair->second.get());
+    REQUIRE(received);
+    CHECK(received->bytes == "hello");
+    CHECK(received->descriptors.size() == 2);
+    pair->first.reset();
+    received->descriptors.clear();
+    auto end = receive_message(pair->second.get());
+    REQUIRE(end);
+    CHECK(end->closed);
+}
+
+TEST_CASE("a message beyond the limit is not sent", "[runtime][protocol]") {
+    auto pair = message_pair();
+    REQUIRE(pair);
+    auto status = send_message(pair->first.get(), std::string(max_message + 1, 'x'));
+    REQUIRE_FALSE(status);
+    CHECK(status.error().code() == ErrorCode::too_large);
+    REQUIRE(send_message(pair->first.get(), std::string(max_message, 'x')));
+    auto received = receive_message(pair->second.get());
+    REQUIRE(received);
+    CHECK(received->bytes.size() == max_message);
+}

@@ -1,0 +1,53 @@
+#include <catch2/catch.hpp>
+
+#include <fcntl.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+
+#include "base/unique_fd.hpp"
+#include "runtime/native/remove_tree.hpp"
+
+using namespace opensandbox;
+using opensandbox::runtime::native::remove_tree;
+
+namespace {
+
+std::filesystem::path make_temporary() {
+    char name[] = "/tmp/opensandbox-test-XXXXXX";
+    return ::mkdtemp(name);
+}
+
+}  // namespace
+
+TEST_CASE("a tree nested deeper than any path is removed", "[runtime][remove]") {
+    const auto top = make_temporary();
+    UniqueFd at(::open(top.c_str(), O_PATH | O_DIRECTORY));
+    for (int level = 0; level < 1500; ++level) {
+        REQUIRE(::mkdirat(at.get(), "directory", 0700) == 0);
+        UniqueFd file(::openat(at.get(), "file", O_CREAT | O_WRONLY, 0000));
+        REQUIRE(file);
+        at = UniqueFd(::openat(at.get(), "directory", O_PATH | O_DIRECTORY));
+        REQUIRE(at);
+    }
+    at.reset();
+    REQUIRE(remove_tree(top));
+    CHECK_FALSE(std::filesystem::exists(top));
+}
+
+TEST_CASE("removing a tree does not follow its links", "[runtime][remove]") {
+    const auto outside = make_temporary();
+    std::ofstream(outside / "kept") << "x";
+    const auto top = make_temporary();
+    std::filesystem::create_directory_symlink(outside, top / "link");
+    REQUIRE(remove_tree(top));
+    CHECK(std::filesystem::exists(outside / "kept"));
+    REQUIRE(remove_tree(outside));
+}
+
+TEST_CASE("removing what does not exist succeeds", "[runtime][remove]") {
+    CHECK(remove_tree("/tmp/opensandbox-test-no-such-directory"));
+}
