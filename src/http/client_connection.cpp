@@ -36,13 +36,13 @@ void BodySender::fail(Error error) {
 
 void BodySender::start() {
     running_ = true;
-    net::spawn(executor_, run(shared_from_this()), "http request body", cancel_.slot());
+    cancel_ = net::spawn_cancellable(executor_, run(shared_from_this()), "http request body");
 }
 
 void BodySender::stop() {
     if (!running_ || stopped_) return;
     stopped_ = true;
-    cancel_.emit(asio::cancellation_type::terminal);
+    cancel_->emit(asio::cancellation_type::terminal);
 }
 
 Awaitable<void> BodySender::wait() {

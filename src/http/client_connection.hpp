@@ -43,7 +43,7 @@ class BodySender : public std::enable_shared_from_this<BodySender> {
     bool stopped_ = false;
     bool complete_ = false;
     std::optional<Error> body_failure_;
-    asio::cancellation_signal cancel_;
+    std::shared_ptr<asio::cancellation_signal> cancel_;
     net::Event ended_;
 };
 

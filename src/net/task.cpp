@@ -17,8 +17,10 @@ namespace {
 constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 
 /// Logs what escaped a detached task.
-struct TaskEnd {
-    std::string name;
+class TaskEnd {
+  public:
+    TaskEnd(std::string_view n, std::shared_ptr<asio::cancellation_signal> s)
+        : name_(n), signal_(std::move(s)) {}
 
     void operator()(std::exception_ptr failure) const {
         if (!failure) return;
@@ -27,25 +29,34 @@ struct TaskEnd {
         } catch (const boost::system::system_error& error) {
             // A cancelled task unwinds through this exception: the intended end.
             if (error.code() == asio::error::operation_aborted) return;
-            log::error("task failed", {{"task", name}, {"error", error.what()}});
+            log::error("task failed", {{"task", name_}, {"error", error.what()}});
         } catch (const std::exception& error) {
-            log::error("task failed", {{"task", name}, {"error", error.what()}});
+            log::error("task failed", {{"task", name_}, {"error", error.what()}});
         } catch (...) {
-            log::error("task failed", {{"task", name}, {"error", "unknown exception"}});
+            log::error("task failed", {{"task", name_}, {"error", "unknown exception"}});
         }
     }
+
+  private:
+    std::string name_;
+    /// Kept until the task has ended: asio refers to it to the last.
+    std::shared_ptr<asio::cancellation_signal> signal_;
 };
 
 }  // namespace
 
 void spawn(asio::any_io_executor executor, Awaitable<void> task, std::string_view name) {
-    spawn(std::move(executor), std::move(task), name, asio::cancellation_slot());
+    asio::co_spawn(std::move(executor), std::move(task),
+                   asio::bind_cancellation_slot(asio::cancellation_slot(), TaskEnd(name, nullptr)));
 }
 
-void spawn(asio::any_io_executor executor, Awaitable<void> task, std::string_view name,
-           asio::cancellation_slot cancel) {
+std::shared_ptr<asio::cancellation_signal> spawn_cancellable(asio::any_io_executor executor,
+                                                             Awaitable<void> task,
+                                                             std::string_view name) {
+    auto signal = std::make_shared<asio::cancellation_signal>();
     asio::co_spawn(std::move(executor), std::move(task),
-                   asio::bind_cancellation_slot(cancel, TaskEnd{std::string(name)}));
+                   asio::bind_cancellation_slot(signal->slot(), TaskEnd(name, signal)));
+    return signal;
 }
 
 Awaitable<void> sleep_for(std::chrono::nanoseconds duration) {

@@ -19,10 +19,12 @@ namespace opensandbox::net {
 /// Starts a detached coroutine. An exception that escapes it is logged under `name`, never thrown.
 /// One place instantiates co_spawn for the whole program.
 void spawn(asio::any_io_executor executor, Awaitable<void> task, std::string_view name);
-/// The same, ended early by `cancel.emit(asio::cancellation_type::terminal)`: the operation that
-/// the task is waiting for fails as cancelled.
-void spawn(asio::any_io_executor executor, Awaitable<void> task, std::string_view name,
-           asio::cancellation_slot cancel);
+/// The same for a task that can be ended early: emitting `terminal` on the signal makes the
+/// operation that the task waits for fail as cancelled. The signal stays usable after the task has
+/// ended.
+std::shared_ptr<asio::cancellation_signal> spawn_cancellable(asio::any_io_executor executor,
+                                                             Awaitable<void> task,
+                                                             std::string_view name);
 
 /// Waits; returns early when the coroutine is cancelled.
 Awaitable<void> sleep_for(std::chrono::nanoseconds duration);

@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <stdexcept>
 #include <string>
@@ -28,6 +29,39 @@ class TestServer {
 
     Server server;
     std::uint16_t port = 0;
+};
+
+/// A server that says what a test tells it to: every connection is given to `script`, with its
+/// number from 1, and closed when that ends.
+class ScriptedServer {
+  public:
+    using Script = std::function<Awaitable<void>(net::Stream&, int)>;
+
+    ScriptedServer(Loop& loop, Script script) : script_(std::move(script)) {
+        auto listener = net::listen_tcp(loop.executor(), "127.0.0.1", 0);
+        REQUIRE(listener.has_value());
+        port = (*listener)->port();
+        listener_ = std::move(*listener);
+        net::spawn(loop.executor(), accept(loop.executor()), "scripted server");
+    }
+
+    std::uint16_t port = 0;
+    int connections = 0;
+
+  private:
+    Awaitable<void> accept(asio::any_io_executor executor) {
+        while (true) {
+            auto stream = co_await listener_->accept();
+            if (!stream) co_return;
+            net::spawn(executor, run(std::move(*stream), ++connections), "script");
+        }
+    }
+    Awaitable<void> run(std::unique_ptr<net::Stream> stream, int number) {
+        co_await script_(*stream, number);
+    }
+
+    Script script_;
+    std::unique_ptr<net::Listener> listener_;
 };
 
 /// A raw connection to a port.

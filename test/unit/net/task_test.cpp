@@ -184,16 +184,28 @@ TEST_CASE("an exception that escapes a spawned task does not stop the loop", "[n
 TEST_CASE("a spawned task ends when its signal is emitted", "[net][task]") {
     Loop loop;
     loop.run([&]() -> Awaitable<void> {
-        asio::cancellation_signal cancel;
         net::Event ended(loop.executor());
         auto sleeper = [](net::Event& end) -> Awaitable<void> {
             co_await net::sleep_for(1h);
             end.notify();
         };
-        net::spawn(loop.executor(), sleeper(ended), "sleeper", cancel.slot());
+        auto cancel = net::spawn_cancellable(loop.executor(), sleeper(ended), "sleeper");
         co_await net::sleep_for(1ms);
-        cancel.emit(asio::cancellation_type::terminal);
+        cancel->emit(asio::cancellation_type::terminal);
         bool woken = co_await ended.wait_for(10s);
         CHECK(woken);
+    });
+}
+
+TEST_CASE("a cancellable task may end at once and its signal outlive it", "[net][task]") {
+    Loop loop;
+    loop.run([&]() -> Awaitable<void> {
+        auto nothing = []() -> Awaitable<void> { co_return; };
+        auto cancel = net::spawn_cancellable(loop.executor(), nothing(), "nothing");
+        std::weak_ptr<asio::cancellation_signal> dropped =
+            net::spawn_cancellable(loop.executor(), nothing(), "nothing");
+        co_await net::sleep_for(2ms);
+        cancel->emit(asio::cancellation_type::terminal);
+        CHECK(dropped.expired());
     });
 }
