@@ -9,8 +9,10 @@
 
 #include "runtime/native/cgroup.hpp"
 #include "runtime/native/kernel.hpp"
+#include "unit/runtime/outcome.hpp"
 
 using namespace opensandbox;
+using opensandbox::runtime::test::succeeded;
 using namespace opensandbox::runtime::native;
 
 namespace {
@@ -20,7 +22,7 @@ const std::string group = "opensandbox-test-" + std::to_string(::getpid());
 struct Tree {
     Tree() {
         auto prepared = CgroupTree::prepare(group);
-        REQUIRE(prepared);
+        REQUIRE(succeeded(prepared));
         tree = std::move(*prepared);
     }
     ~Tree() { tree.remove(); }
@@ -64,21 +66,21 @@ TEST_CASE("a slot's cgroups are made, limited and removed", "[runtime][cgroup]")
     Tree tree;
     {
         auto cgroup = SlotCgroup::make(tree.tree, "s000001");
-        REQUIRE(cgroup);
+        REQUIRE(succeeded(cgroup));
         CHECK(tree.tree.names() == std::set<std::string>{"s000001"});
-        ResourceLimits limits;
+        opensandbox::runtime::ResourceLimits limits;
         limits.cpu_cores = 0.5;
         limits.memory_bytes = 64 << 20;
         limits.pids = 17;
-        REQUIRE(cgroup->set_limits(limits));
+        REQUIRE(succeeded(cgroup->set_limits(limits)));
         for (const auto& hierarchy : tree.tree.hierarchies()) {
             if (!hierarchy.controllers.contains("pids")) continue;
             auto text = read_file(hierarchy.base / "s000001" / "pids.max");
-            REQUIRE(text);
+            REQUIRE(succeeded(text));
             CHECK(*text == "17\n");
         }
         const auto again = SlotCgroup::make(tree.tree, "s000001");
-        REQUIRE_FALSE(again);
+        REQUIRE_FALSE(succeeded(again));
         CHECK(again.error().code() == ErrorCode::conflict);
     }
     CHECK(tree.tree.names().empty());
@@ -87,20 +89,20 @@ TEST_CASE("a slot's cgroups are made, limited and removed", "[runtime][cgroup]")
 TEST_CASE("removing a slot's cgroups ends what still runs there", "[runtime][cgroup]") {
     Tree tree;
     auto cgroup = SlotCgroup::make(tree.tree, "s000002");
-    REQUIRE(cgroup);
+    REQUIRE(succeeded(cgroup));
     auto place = cgroup->unified_descriptor();
-    REQUIRE(place);
+    REQUIRE(succeeded(place));
     auto child = clone_process(0, place->get());
-    REQUIRE(child);
+    REQUIRE(succeeded(child));
     if (child->pid == 0) {
         while (true) ::pause();
     }
-    REQUIRE(cgroup->attach(child->pid));
+    REQUIRE(succeeded(cgroup->attach(child->pid)));
     // Its parent reaps it meanwhile, as a spawner's init would.
     ::signal(SIGCHLD, SIG_IGN);
     const auto removed = cgroup->remove();
     ::signal(SIGCHLD, SIG_DFL);
-    CHECK(removed);
+    CHECK(succeeded(removed));
     CHECK(::kill(child->pid, 0) < 0);
     CHECK(tree.tree.names().empty());
 }

@@ -16,8 +16,10 @@
 #include "runtime/native/capabilities.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/seccomp_filter.hpp"
+#include "unit/runtime/outcome.hpp"
 
 using namespace opensandbox;
+using opensandbox::runtime::test::succeeded;
 using namespace opensandbox::runtime::native;
 
 namespace {
@@ -37,7 +39,7 @@ int errno_of(long result) { return result < 0 ? errno : 0; }
 
 TEST_CASE("the filter refuses what reaches the kernel or the host", "[runtime][seccomp]") {
     auto filter = compile_seccomp_filter();
-    REQUIRE(filter);
+    REQUIRE(succeeded(filter));
     CHECK(filter->size() < 4096);
     const int failed = in_child([&] {
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
@@ -70,11 +72,11 @@ TEST_CASE("the filter refuses what reaches the kernel or the host", "[runtime][s
 
 TEST_CASE("the filter lets ordinary programs work", "[runtime][seccomp]") {
     auto filter = compile_seccomp_filter();
-    REQUIRE(filter);
+    REQUIRE(succeeded(filter));
     const int failed = in_child([&] {
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (!install_seccomp_filter(*filter)) return 1;
-        for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_STREAM | SOCK_CLOEXEC}) {
+        for (const int type : {int{SOCK_STREAM}, int{SOCK_DGRAM}, SOCK_STREAM | SOCK_CLOEXEC}) {
             for (const int family : {AF_INET, AF_UNIX}) {
                 if (::socket(family, type, 0) < 0) return 2;
             }

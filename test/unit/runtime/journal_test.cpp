@@ -6,8 +6,10 @@
 
 #include "runtime/native/journal.hpp"
 #include "runtime/native/remove_tree.hpp"
+#include "unit/runtime/outcome.hpp"
 
 using namespace opensandbox;
+using opensandbox::runtime::test::succeeded;
 using namespace opensandbox::runtime::native;
 
 namespace {
@@ -36,11 +38,11 @@ JournalEntry sample() {
 TEST_CASE("a journal keeps what is needed to find a sandbox again", "[runtime][journal]") {
     TemporaryDirectory directory;
     auto journal = Journal::open(directory.path / "journal");
-    REQUIRE(journal);
+    REQUIRE(succeeded(journal));
     JournalEntry entry = sample();
-    REQUIRE(journal->write(entry));
+    REQUIRE(succeeded(journal->write(entry)));
     auto all = journal->read_all();
-    REQUIRE(all);
+    REQUIRE(succeeded(all));
     REQUIRE(all->size() == 1);
     CHECK(all->front().slot == entry.slot);
     CHECK(all->front().pid == 4711);
@@ -50,9 +52,9 @@ TEST_CASE("a journal keeps what is needed to find a sandbox again", "[runtime][j
 
     entry.exit = runtime::Exit{-1, 9, "OOM_KILLED", "two\nlines",
                                Timestamp(std::chrono::microseconds(1'700'000'000'123'456))};
-    REQUIRE(journal->write(entry));
+    REQUIRE(succeeded(journal->write(entry)));
     all = journal->read_all();
-    REQUIRE(all);
+    REQUIRE(succeeded(all));
     REQUIRE(all->size() == 1);
     REQUIRE(all->front().exit);
     CHECK(all->front().exit->code == -1);
@@ -63,32 +65,32 @@ TEST_CASE("a journal keeps what is needed to find a sandbox again", "[runtime][j
 
     journal->remove(entry.id);
     all = journal->read_all();
-    REQUIRE(all);
+    REQUIRE(succeeded(all));
     CHECK(all->empty());
 }
 
 TEST_CASE("a damaged journal entry is dropped and the others stay", "[runtime][journal]") {
     TemporaryDirectory directory;
     auto journal = Journal::open(directory.path / "journal");
-    REQUIRE(journal);
-    REQUIRE(journal->write(sample()));
+    REQUIRE(succeeded(journal));
+    REQUIRE(succeeded(journal->write(sample())));
     const auto damaged = directory.path / "journal" / "7f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11";
     std::ofstream(damaged) << "id 7f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11\nserial x\n";
     auto all = journal->read_all();
-    REQUIRE(all);
+    REQUIRE(succeeded(all));
     CHECK(all->size() == 1);
     CHECK_FALSE(std::filesystem::exists(damaged));
 }
 
 TEST_CASE("a journal entry without one of its lines is no entry", "[runtime][journal]") {
     const std::string text = format_entry(sample());
-    REQUIRE(parse_entry(text));
+    REQUIRE(succeeded(parse_entry(text)));
     for (const char* line : {"id ", "serial ", "index ", "pid ", "start ", "port "}) {
         std::string without = text;
         const std::size_t at = without.find(line);
         REQUIRE(at != std::string::npos);
         without.erase(at, without.find('\n', at) - at + 1);
-        CHECK_FALSE(parse_entry(without));
+        CHECK_FALSE(succeeded(parse_entry(without)));
     }
-    CHECK_FALSE(parse_entry(text + "code 1\n"));
+    CHECK_FALSE(succeeded(parse_entry(text + "code 1\n")));
 }

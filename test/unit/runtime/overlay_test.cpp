@@ -13,8 +13,10 @@
 #include "runtime/native/id_map.hpp"
 #include "runtime/native/overlay.hpp"
 #include "runtime/native/remove_tree.hpp"
+#include "unit/runtime/outcome.hpp"
 
 using namespace opensandbox;
+using opensandbox::runtime::test::succeeded;
 using namespace opensandbox::runtime::native;
 
 namespace {
@@ -112,6 +114,6 @@ TEST_CASE("a layer that does not exist is named", "[runtime][overlay]") {
     OverlaySpec spec;
     spec.lowers = lowers;
     const auto overlay = build_overlay(spec);
-    REQUIRE_FALSE(overlay);
+    REQUIRE_FALSE(succeeded(overlay));
     CHECK(overlay.error().message().find("/no/such/layer") != std::string::npos);
 }

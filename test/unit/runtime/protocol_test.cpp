@@ -2,8 +2,10 @@
 
 #include "runtime/native/message_socket.hpp"
 #include "runtime/native/protocol.hpp"
+#include "unit/runtime/outcome.hpp"
 
 using namespace opensandbox;
+using opensandbox::runtime::test::succeeded;
 using namespace opensandbox::runtime::native;
 
 namespace {
@@ -27,7 +29,7 @@ CreateRequest sample_create() {
 }
 
 std::vector<Message> samples() {
-    Observed ended;
+    runtime::Observed ended;
     ended.id = "6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11";
     ended.agent = {"127.0.0.1", 40001};
     ended.exit = runtime::Exit{-1, 9, "OOM_KILLED", "text", Timestamp(std::chrono::seconds(5))};
@@ -56,12 +58,12 @@ TEST_CASE("every message comes back as it was sent", "[runtime][protocol]") {
     for (const Message& message : samples()) {
         const std::string bytes = encode(message);
         const auto back = decode(bytes);
-        REQUIRE(back);
+        REQUIRE(succeeded(back));
         CHECK(back->index() == message.index());
         CHECK(encode(*back) == bytes);
     }
     const auto back = decode(encode(sample_create()));
-    REQUIRE(back);
+    REQUIRE(succeeded(back));
     const auto& request = std::get<CreateRequest>(*back);
     CHECK(request.env == sample_create().env);
     CHECK(request.layers == sample_create().layers);
@@ -75,15 +77,15 @@ TEST_CASE("a message that is cut short or has bytes left over is refused",
     for (const Message& message : samples()) {
         const std::string bytes = encode(message);
         for (std::size_t size = 0; size < bytes.size(); ++size) {
-            CHECK_FALSE(decode(bytes.substr(0, size)));
+            CHECK_FALSE(succeeded(decode(bytes.substr(0, size))));
         }
-        CHECK_FALSE(decode(bytes + '\0'));
+        CHECK_FALSE(succeeded(decode(bytes + '\0')));
     }
 }
 
 TEST_CASE("a message of an unknown kind is refused", "[runtime][protocol]") {
     const auto message = decode("\xff");
-    REQUIRE_FALSE(message);
+    REQUIRE_FALSE(succeeded(message));
     CHECK(message.error().code() == ErrorCode::protocol);
 }
 
@@ -93,33 +95,33 @@ TEST_CASE("a count larger than the message can hold allocates nothing", "[runtim
     // Kind, request number and id: then the count of layers.
     const std::size_t count_at = 1 + 8 + 4;
     bytes.replace(count_at, 4, "\xff\xff\xff\x7f");
-    CHECK_FALSE(decode(bytes));
+    CHECK_FALSE(succeeded(decode(bytes)));
 }
 
 TEST_CASE("descriptors travel with their message", "[runtime][protocol]") {
     auto pair = message_pair();
-    REQUIRE(pair);
+    REQUIRE(succeeded(pair));
     const std::array<int, 2> sent{pair->first.get(), pair->second.get()};
-    REQUIRE(send_message(pair->first.get(), "hello", sent));
+    REQUIRE(succeeded(send_message(pair->first.get(), "hello", sent)));
     auto received = receive_message(pair->second.get());
-    REQUIRE(received);
+    REQUIRE(succeeded(received));
     CHECK(received->bytes == "hello");
     CHECK(received->descriptors.size() == 2);
     pair->first.reset();
     received->descriptors.clear();
     auto end = receive_message(pair->second.get());
-    REQUIRE(end);
+    REQUIRE(succeeded(end));
     CHECK(end->closed);
 }
 
 TEST_CASE("a message beyond the limit is not sent", "[runtime][protocol]") {
     auto pair = message_pair();
-    REQUIRE(pair);
+    REQUIRE(succeeded(pair));
     auto status = send_message(pair->first.get(), std::string(max_message + 1, 'x'));
-    REQUIRE_FALSE(status);
+    REQUIRE_FALSE(succeeded(status));
     CHECK(status.error().code() == ErrorCode::too_large);
-    REQUIRE(send_message(pair->first.get(), std::string(max_message, 'x')));
+    REQUIRE(succeeded(send_message(pair->first.get(), std::string(max_message, 'x'))));
     auto received = receive_message(pair->second.get());
-    REQUIRE(received);
+    REQUIRE(succeeded(received));
     CHECK(received->bytes.size() == max_message);
 }

@@ -1,8 +1,10 @@
 #include <catch2/catch.hpp>
 
 #include "runtime/native/user_lookup.hpp"
+#include "unit/runtime/outcome.hpp"
 
 using namespace opensandbox;
+using opensandbox::runtime::test::succeeded;
 using namespace opensandbox::runtime::native;
 
 namespace {
@@ -19,44 +21,44 @@ constexpr auto group = "root:x:0:\nstaff:x:50:app\n";
 
 TEST_CASE("the user of an image is found by name or by number", "[runtime][user]") {
     auto user = resolve_user("", passwd, group);
-    REQUIRE(user);
+    REQUIRE(succeeded(user));
     CHECK(user->uid == 0);
     CHECK(user->home == "/root");
     user = resolve_user("app", passwd, group);
-    REQUIRE(user);
+    REQUIRE(succeeded(user));
     CHECK(user->uid == 1000);
     CHECK(user->gid == 1001);
     CHECK(user->home == "/home/app");
     user = resolve_user("1000", passwd, group);
-    REQUIRE(user);
+    REQUIRE(succeeded(user));
     CHECK(user->gid == 1001);
     user = resolve_user("app:staff", passwd, group);
-    REQUIRE(user);
+    REQUIRE(succeeded(user));
     CHECK(user->gid == 50);
     user = resolve_user("4321:77", passwd, group);
-    REQUIRE(user);
+    REQUIRE(succeeded(user));
     CHECK(user->uid == 4321);
     CHECK(user->gid == 77);
     CHECK(user->home == "/");
     user = resolve_user("nohome", passwd, group);
-    REQUIRE(user);
+    REQUIRE(succeeded(user));
     CHECK(user->home == "/");
 }
 
 TEST_CASE("a user that the image does not have is named in the error", "[runtime][user]") {
     auto user = resolve_user("ghost", passwd, group);
-    REQUIRE_FALSE(user);
+    REQUIRE_FALSE(succeeded(user));
     CHECK(user.error().code() == ErrorCode::not_found);
     CHECK(user.error().message().find("ghost") != std::string::npos);
     user = resolve_user("app:ghosts", passwd, group);
-    REQUIRE_FALSE(user);
+    REQUIRE_FALSE(succeeded(user));
     CHECK(user.error().message().find("ghosts") != std::string::npos);
 }
 
 TEST_CASE("ids outside of the sandbox's range are refused", "[runtime][user]") {
-    CHECK_FALSE(resolve_user("65536", passwd, group));
-    CHECK_FALSE(resolve_user("4294967295", passwd, group));
-    CHECK_FALSE(resolve_user("99999999999999999999999", passwd, group));
-    CHECK_FALSE(resolve_user("0:65536", passwd, group));
-    CHECK_FALSE(resolve_user("huge", passwd, group));
+    CHECK_FALSE(succeeded(resolve_user("65536", passwd, group)));
+    CHECK_FALSE(succeeded(resolve_user("4294967295", passwd, group)));
+    CHECK_FALSE(succeeded(resolve_user("99999999999999999999999", passwd, group)));
+    CHECK_FALSE(succeeded(resolve_user("0:65536", passwd, group)));
+    CHECK_FALSE(succeeded(resolve_user("huge", passwd, group)));
 }

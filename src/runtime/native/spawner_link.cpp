@@ -1,0 +1,128 @@
+#include "runtime/native/spawner_link.hpp"
+
+#include <algorithm>
+#include <chrono>
+
+#include "base/log.hpp"
+#include "net/task.hpp"
+#include "runtime/native/spawner_launch.hpp"
+
+namespace opensandbox::runtime::native {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+SpawnerOptions spawner_options(const NativeOptions& options) {
+    SpawnerOptions out;
+    out.state_directory = options.state_directory;
+    out.address_range = options.address_range;
+    out.pool_size = options.pool_size;
+    out.publish_host = options.publish_host;
+    return out;
+}
+
+Error stopped() { return {ErrorCode::cancelled, "the runtime was stopped"}; }
+
+}  // namespace
+
+SpawnerClient::Listeners SpawnerLink::listeners() {
+    SpawnerClient::Listeners out;
+    const std::weak_ptr<SpawnerLink> weak = weak_from_this();
+    out.on_exit = [weak](const std::string& id, const Exit& exit) {
+        if (const auto self = weak.lock()) self->report_exit(id, exit);
+    };
+    out.on_figures = [weak](const Figures& figures) {
+        if (const auto self = weak.lock()) self->figures_ = figures;
+    };
+    out.on_lost = [weak] {
+        const auto self = weak.lock();
+        if (!self || self->stopped_) return;
+        log::error("the spawner is gone; another is started");
+        net::spawn(self->executor_, reconnect(self), "reconnect to the spawner");
+    };
+    return out;
+}
+
+void SpawnerLink::report_exit(const std::string& id, const Exit& exit) {
+    if (stopped_ || !reported_.insert(id).second) return;
+    if (listener_) listener_(id, exit);
+}
+
+void SpawnerLink::stop() {
+    stopped_ = true;
+    listener_ = nullptr;
+    if (client_) client_->close();
+}
+
+Awaitable<Status> SpawnerLink::connect(std::shared_ptr<SpawnerLink> self) {
+    const auto path = spawner_options(self->options_).socket_path();
+    auto wanted = self->listeners();
+    auto client =
+        co_await SpawnerClient::connect(path, self->options_.pool_size, std::move(wanted));
+    if (!client) co_return Status(client.error());
+    if (self->stopped_) co_return Status(stopped());
+    self->client_ = std::move(*client);
+    const HelloReply& spawner = self->client_->spawner();
+    if (spawner.address_range != self->options_.address_range ||
+        spawner.publish_host != self->options_.publish_host) {
+        log::warn("the spawner that runs keeps its settings until it ends",
+                  {{"address_range", spawner.address_range},
+                   {"publish_host", spawner.publish_host}});
+    }
+    co_return Status();
+}
+
+Awaitable<Status> SpawnerLink::connect_or_launch(std::shared_ptr<SpawnerLink> self) {
+    auto status = co_await connect(self);
+    if (status || self->stopped_ || status.error().code() == ErrorCode::conflict) co_return status;
+    auto options = spawner_options(self->options_);
+    auto executable = self->options_.executable;
+    std::function<Status()> launch = [options, executable] {
+        return launch_spawner(executable, options);
+    };
+    auto launched = co_await net::run_blocking<Status>(*self->blocking_, std::move(launch));
+    if (!launched) co_return launched;
+    if (self->stopped_) co_return Status(stopped());
+    co_return co_await connect(self);
+}
+
+Awaitable<Status> SpawnerLink::start() {
+    if (!options_.state_directory.is_absolute()) {
+        co_return Status(Error(ErrorCode::invalid_argument,
+                               "native.state_dir: an absolute path is needed"));
+    }
+    co_return co_await connect_or_launch(shared_from_this());
+}
+
+Awaitable<void> SpawnerLink::reconnect(std::shared_ptr<SpawnerLink> self) {
+    std::chrono::milliseconds delay = 50ms;
+    while (!self->stopped_) {
+        auto status = co_await connect_or_launch(self);
+        if (status) break;
+        if (self->stopped_) co_return;
+        log::error("no spawner yet", {{"reason", status.error().message()}});
+        co_await net::sleep_for(delay);
+        delay = std::min<std::chrono::milliseconds>(delay * 2, 5s);
+    }
+    if (self->stopped_) co_return;
+    // What ended while nobody was connected.
+    auto client = self->client_;
+    auto observed = co_await client->list();
+    if (!observed) co_return;
+    for (const Observed& item : *observed) {
+        if (item.exit) self->report_exit(item.id, *item.exit);
+    }
+}
+
+Awaitable<Result<std::shared_ptr<SpawnerClient>>> SpawnerLink::client() {
+    using Found = Result<std::shared_ptr<SpawnerClient>>;
+    auto self = shared_from_this();
+    for (int round = 0; round < 200 && !self->stopped_; ++round) {
+        if (self->client_ && self->client_->connected()) co_return Found(self->client_);
+        co_await net::sleep_for(50ms);
+    }
+    co_return Found(Error(ErrorCode::unavailable, "the spawner is not reachable"));
+}
+
+}  // namespace opensandbox::runtime::native

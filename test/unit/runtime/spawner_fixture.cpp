@@ -1,0 +1,227 @@
+#include "unit/runtime/spawner_fixture.hpp"
+
+#include <arpa/inet.h>
+#include <catch2/catch.hpp>
+#include <netinet/in.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <fstream>
+#include <thread>
+
+#include "base/identifier.hpp"
+#include "net/task.hpp"
+#include "runtime/native/cgroup.hpp"
+#include "runtime/native/host.hpp"
+#include "runtime/native/journal.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/remove_tree.hpp"
+
+namespace opensandbox::runtime::test {
+
+namespace fs = std::filesystem;
+using namespace std::chrono_literals;
+
+namespace {
+
+std::filesystem::path make_state() {
+    char name[] = "/var/tmp/osb-test-XXXXXX";
+    return ::mkdtemp(name);
+}
+
+void add_names(const fs::path& directory, std::set<std::string>& into) {
+    std::error_code error;
+    for (const auto& entry : fs::directory_iterator(directory, error)) {
+        into.insert(entry.path().string());
+    }
+}
+
+}  // namespace
+
+SpawnerFixture::SpawnerFixture(std::uint32_t pool_size)
+    : state_(make_state()),
+      range_("10.215." + std::to_string(::getpid() % 256) + ".0/24"),
+      pool_size_(pool_size) {
+    auto store = image::Store::open(state_ / "images");
+    REQUIRE(store.has_value());
+    images_ = std::move(*store);
+    start_spawner();
+    connect();
+}
+
+SpawnerFixture::~SpawnerFixture() {
+    for (const Observed& item : list()) (void)destroy(item.id);
+    run<int>([this]() -> Awaitable<int> {
+        co_await runtime_->stop();
+        co_return 0;
+    });
+    runtime_.reset();
+    if (spawner_ > 0) {
+        ::kill(spawner_, SIGTERM);
+        ::waitpid(spawner_, nullptr, 0);
+    }
+    (void)native::remove_tree(state_);
+}
+
+void SpawnerFixture::start_spawner() {
+    int ends[2];
+    REQUIRE(::pipe(ends) == 0);
+    spawner_ = ::fork();
+    REQUIRE(spawner_ >= 0);
+    if (spawner_ == 0) {
+        ::prctl(PR_SET_PDEATHSIG, SIGTERM);
+        ::close(ends[0]);
+        std::vector<std::string> words{"spawner", "--state-directory", state_.string(),
+                                       "--address-range", range_, "--pool",
+                                       std::to_string(pool_size_)};
+        std::vector<char*> argv;
+        for (std::string& word : words) argv.push_back(word.data());
+        ::_exit(native::spawner_main(static_cast<int>(argv.size()), argv.data()));
+    }
+    ::close(ends[1]);
+    ::close(ends[0]);
+    for (int round = 0; round < 500 && !fs::exists(state_ / "spawner.sock"); ++round) {
+        std::this_thread::sleep_for(20ms);
+    }
+}
+
+void SpawnerFixture::kill_spawner() {
+    ::kill(spawner_, SIGKILL);
+    ::waitpid(spawner_, nullptr, 0);
+    spawner_ = 0;
+}
+
+void SpawnerFixture::connect() {
+    native::NativeOptions options;
+    options.state_directory = state_;
+    options.address_range = range_;
+    options.pool_size = pool_size_;
+    // A spawner that is missing must fail the test, not be started behind its back.
+    options.executable = "/bin/false";
+    runtime_ =
+        native::make_native_runtime(loop_.get_executor(), blocking_, *images_, options);
+    runtime_->on_exit([this](const std::string& id, const Exit& exit) { exits_[id] = exit; });
+    Status status;
+    for (int round = 0; round < 100; ++round) {
+        status = run<Status>([this]() -> Awaitable<Status> { co_return co_await runtime_->start(); });
+        if (status) return;
+        std::this_thread::sleep_for(50ms);
+    }
+    FAIL(status.error().message());
+}
+
+template <class T>
+T SpawnerFixture::run(std::function<Awaitable<T>()> body) {
+    std::optional<T> result;
+    auto task = [](std::function<Awaitable<T>()> work, std::optional<T>& into) -> Awaitable<void> {
+        into.emplace(co_await work());
+    };
+    net::spawn(loop_.get_executor(), task(std::move(body), result), "test");
+    const auto end = std::chrono::steady_clock::now() + 60s;
+    loop_.restart();
+    while (!result && std::chrono::steady_clock::now() < end) loop_.run_one_for(100ms);
+    if (!result) FAIL("no answer within a minute");
+    return std::move(*result);
+}
+
+Result<AgentAddress> SpawnerFixture::create(const SandboxSpec& spec) {
+    return run<Result<AgentAddress>>(
+        [&]() -> Awaitable<Result<AgentAddress>> { co_return co_await runtime_->create(spec); });
+}
+
+Status SpawnerFixture::destroy(const std::string& id) {
+    return run<Status>([&]() -> Awaitable<Status> { co_return co_await runtime_->destroy(id); });
+}
+
+std::vector<Observed> SpawnerFixture::list() {
+    auto all = run<Result<std::vector<Observed>>>(
+        [&]() -> Awaitable<Result<std::vector<Observed>>> { co_return co_await runtime_->list(); });
+    return all ? std::move(*all) : std::vector<Observed>();
+}
+
+Exit SpawnerFixture::wait_exit(const std::string& id) {
+    loop_.restart();
+    for (int round = 0; round < 300 && !exits_.contains(id); ++round) loop_.run_one_for(100ms);
+    REQUIRE(exits_.contains(id));
+    return exits_[id];
+}
+
+void SpawnerFixture::wait_ready(std::uint64_t count) {
+    loop_.restart();
+    for (int round = 0; round < 300 && runtime_->figures().slots_ready != count; ++round) {
+        loop_.run_one_for(100ms);
+    }
+    REQUIRE(runtime_->figures().slots_ready == count);
+}
+
+Census SpawnerFixture::census() const {
+    Census found;
+    auto routes = net::RouteSocket::open();
+    REQUIRE(routes.has_value());
+    auto links = routes->list_links("osb");
+    REQUIRE(links.has_value());
+    for (const auto& link : *links) found.links.insert(link.name);
+    const std::string mounts = native::read_file_or_empty("/proc/self/mounts");
+    for (const auto& tree : native::find_hierarchies(mounts)) {
+        std::error_code error;
+        for (const auto& group : fs::directory_iterator(tree.base, error)) {
+            if (group.path().filename().string().starts_with("opensandbox-")) {
+                add_names(group.path(), found.cgroups);
+            }
+        }
+    }
+    std::erase_if(found.cgroups, [](const std::string& path) { return !fs::is_directory(path); });
+    add_names(state_ / "sandboxes", found.files);
+    add_names(state_ / "spawner" / "journal", found.files);
+    const std::string pid = std::to_string(spawner_);
+    std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
+    for (std::string child; children >> child;) found.processes.insert(child);
+    return found;
+}
+
+pid_t SpawnerFixture::agent_of(const std::string& id) const {
+    auto entry = native::parse_entry(
+        native::read_file_or_empty(state_ / "spawner" / "journal" / id));
+    REQUIRE(entry.has_value());
+    return entry->pid;
+}
+
+SandboxSpec SpawnerFixture::shell(const std::string& script) {
+    SandboxSpec spec;
+    spec.id = new_uuid();
+    spec.image = "host";
+    spec.entrypoint = {"/bin/sh", "-c", script};
+    spec.agent_token = "token";
+    return spec;
+}
+
+std::string http_get(const AgentAddress& agent, const std::string& path,
+                     const std::string& token) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(agent.port);
+    ::inet_pton(AF_INET, agent.host.c_str(), &address.sin_addr);
+    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) < 0) return {};
+    const std::string request = "GET " + path + " HTTP/1.1\r\nHost: x\r\nConnection: close\r\n" +
+                                "X-EXECD-ACCESS-TOKEN: " + token + "\r\n\r\n";
+    if (::send(fd.get(), request.data(), request.size(), MSG_NOSIGNAL) < 0) return {};
+    std::string response;
+    while (true) {
+        pollfd item{fd.get(), POLLIN, 0};
+        if (::poll(&item, 1, 5000) <= 0) return response;
+        char buffer[4096];
+        const ssize_t got = ::read(fd.get(), buffer, sizeof buffer);
+        if (got <= 0) return response;
+        response.append(buffer, static_cast<std::size_t>(got));
+    }
+}
+
+}  // namespace opensandbox::runtime::test

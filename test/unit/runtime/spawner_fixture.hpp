@@ -1,0 +1,72 @@
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <sys/types.h>
+
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "image/store.hpp"
+#include "runtime/native/native_runtime.hpp"
+
+namespace opensandbox::runtime::test {
+
+/// What of a spawner is on this host: nothing of it may remain.
+struct Census {
+    std::set<std::string> links;
+    std::set<std::string> cgroups;
+    std::set<std::string> files;      ///< under the state directory's sandboxes and journal
+    std::set<std::string> processes;  ///< pids below the spawner
+    friend bool operator==(const Census&, const Census&) = default;
+};
+
+/// A spawner of its own state directory and address range, and a runtime connected to it. Ends
+/// both, with all sandboxes.
+class SpawnerFixture {
+  public:
+    explicit SpawnerFixture(std::uint32_t pool_size = 2);
+    ~SpawnerFixture();
+
+    /// Runs a coroutine of the runtime to its end; fails the test after a minute.
+    template <class T>
+    T run(std::function<Awaitable<T>()> body);
+    Result<AgentAddress> create(const SandboxSpec& spec);
+    Status destroy(const std::string& id);
+    std::vector<Observed> list();
+    /// Waits until the sandbox's end was told.
+    Exit wait_exit(const std::string& id);
+
+    void start_spawner();
+    void kill_spawner();
+    void connect();
+    [[nodiscard]] Census census() const;
+    /// Waits until the pool has this many blanks.
+    void wait_ready(std::uint64_t count);
+    [[nodiscard]] pid_t agent_of(const std::string& id) const;
+    [[nodiscard]] Runtime& runtime() { return *runtime_; }
+
+    /// "sh -c script" in the host's image.
+    static SandboxSpec shell(const std::string& script);
+
+  private:
+    std::filesystem::path state_;
+    std::string range_;
+    std::uint32_t pool_size_;
+    pid_t spawner_ = 0;
+    asio::io_context loop_;
+    asio::thread_pool blocking_{1};
+    std::unique_ptr<image::Store> images_;
+    std::unique_ptr<Runtime> runtime_;
+    std::map<std::string, Exit> exits_;
+};
+
+/// GET over a fresh connection; the whole response, empty when there is none.
+std::string http_get(const AgentAddress& agent, const std::string& path, const std::string& token);
+
+}  // namespace opensandbox::runtime::test
