@@ -77,8 +77,10 @@ class SocketListener final : public Listener {
             if (is_exhaustion(failed)) {
                 co_await sleep_for(exhaustion_pause);
             } else if (failed == EAGAIN) {
-                co_await core->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
-                                                     as_tuple_awaitable);
+                auto [refused] = co_await core->descriptor.async_wait(
+                    asio::posix::stream_descriptor::wait_read, as_tuple_awaitable);
+                // Without readiness there is nothing to wait for: pause rather than spin.
+                if (refused && !core->closed) co_await sleep_for(exhaustion_pause);
                 auto cancellation = co_await asio::this_coro::cancellation_state;
                 if (cancellation.cancelled() != asio::cancellation_type::none) break;
             } else if (!is_connection_failure(failed)) {

@@ -22,7 +22,7 @@ constexpr const char* allowed[] = {
     // Waiting for events.
     "epoll_create", "epoll_create1", "epoll_ctl", "epoll_ctl_old", "epoll_pwait", "epoll_pwait2",
     "epoll_wait", "epoll_wait_old", "eventfd", "eventfd2", "inotify_add_watch", "inotify_init",
-    "inotify_init1", "inotify_rm_watch", "poll", "ppoll", "pselect6", "select", "signalfd",
+    "inotify_init1", "inotify_rm_watch", "ioctl", "poll", "ppoll", "pselect6", "select", "signalfd",
     "signalfd4", "timerfd_create", "timerfd_gettime", "timerfd_settime", "pipe", "pipe2",
     // Asynchronous I/O of the old kind.
     "io_cancel", "io_destroy", "io_getevents", "io_pgetevents", "io_setup", "io_submit",
