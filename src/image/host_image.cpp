@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "image/digest.hpp"
+#include "image/input_stream.hpp"
 #include "image/reference.hpp"
 #include "image/remove_tree.hpp"
 #include "image/staging.hpp"
@@ -11,6 +12,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <fcntl.h>
 
 namespace opensandbox::image {
 namespace fs = std::filesystem;
@@ -19,6 +21,12 @@ namespace {
 constexpr std::string_view digest_prefix = "sha256:";
 constexpr std::string_view path_of_a_login =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+/// Another one after every start of the machine.
+std::string boot_id() {
+    auto id = read_file("/proc/sys/kernel/random/boot_id");
+    return id ? *id : std::string();
+}
 
 }  // namespace
 
@@ -40,7 +48,7 @@ ImageInfo HostImage::describe() {
     std::lock_guard guard(mutex_);
     std::optional<Current> known = current_;
     if (!known) {
-        if (auto sources = survey_host(host_root_)) known = find(fingerprint_of(*sources));
+        if (auto survey = survey_host(host_root_)) known = find(survey->fingerprint());
     }
     if (!known) return info;
     info.digest = std::string(digest_prefix) + known->hex;
@@ -52,17 +60,20 @@ ImageInfo HostImage::describe() {
 Status HostImage::renew() {
     auto present = std::chrono::steady_clock::now();
     if (current_ && present - checked_ < check_interval) return {};
-    auto sources = survey_host(host_root_);
-    if (!sources) return sources.error();
-    std::string fingerprint = fingerprint_of(*sources);
-    if (!current_ || current_->fingerprint != fingerprint) {
-        std::optional<Current> found = find(fingerprint);
-        if (!found) {
-            auto made = make(*sources, fingerprint);
-            if (!made) return made.error();
-            found = std::move(*made);
+    if (!current_ || !survey_.still_holds(host_root_)) {
+        auto survey = survey_host(host_root_);
+        if (!survey) return survey.error();
+        std::string fingerprint = survey->fingerprint();
+        if (!current_ || current_->fingerprint != fingerprint) {
+            std::optional<Current> found = find(fingerprint);
+            if (!found) {
+                auto made = make(*survey, fingerprint);
+                if (!made) return made.error();
+                found = std::move(*made);
+            }
+            current_ = std::move(found);
         }
-        current_ = std::move(found);
+        survey_ = std::move(*survey);
     }
     checked_ = present;
     return {};
@@ -75,11 +86,13 @@ std::optional<HostImage::Current> HostImage::load(const std::string& hex) const 
     if (!document || !document->is_object()) return std::nullopt;
     const json::object& about = document->get_object();
     auto fingerprint = json::get_string(about, "fingerprint");
+    auto boot = json::get_string(about, "boot");
     auto size = json::get_integer(about, "size");
     auto created = json::get_integer(about, "created_at");
     if (!fingerprint || !*fingerprint || !size || !*size || !created || !*created) {
         return std::nullopt;
     }
+    if (!boot || *boot != boot_id()) return std::nullopt;
     Current known;
     known.fingerprint = **fingerprint;
     known.hex = hex;
@@ -97,7 +110,7 @@ std::optional<HostImage::Current> HostImage::find(const std::string& fingerprint
     return std::nullopt;
 }
 
-Result<HostImage::Current> HostImage::make(const std::vector<HostSource>& sources,
+Result<HostImage::Current> HostImage::make(const HostSurvey& survey,
                                            const std::string& fingerprint) {
     auto staging = Staging::create(store_);
     if (!staging) return staging.error();
@@ -108,31 +121,40 @@ Result<HostImage::Current> HostImage::make(const std::vector<HostSource>& source
             return Error::from_errno(number, "make " + path.string());
         }
     }
-    auto skeleton = build_skeleton(host_root_, sources, staged / "root");
+    auto skeleton = build_skeleton(host_root_, survey, staged / "root");
     if (!skeleton) return skeleton.error().within("image \"host\"");
-    Current made;
-    made.fingerprint = fingerprint;
-    made.hex = skeleton->hex;
-    made.size = skeleton->size;
-    made.created_at = now();
+    return publish(*skeleton, fingerprint, staged);
+}
+
+Result<HostImage::Current> HostImage::publish(const Skeleton& skeleton,
+                                              const std::string& fingerprint,
+                                              const fs::path& staged) {
     auto lock = StoreLock::acquire(store_);
     if (!lock) return lock.error();
-    fs::path place = directory() / made.hex;
-    auto former = load(made.hex);  // touched but equal: only the fingerprint is new
-    if (former) made.created_at = former->created_at;
+    fs::path place = directory() / skeleton.hex;
+    auto former = load(skeleton.hex);  // touched but equal: only the fingerprint is new
+    Current made;
+    made.fingerprint = fingerprint;
+    made.hex = skeleton.hex;
+    made.size = skeleton.size;
+    made.created_at = former ? former->created_at : now();
     json::object about;
     about["fingerprint"] = made.fingerprint;
+    about["boot"] = boot_id();
     about["size"] = made.size;
     about["created_at"] = made.created_at.time_since_epoch().count();
-    fs::path target = former ? place : staged;
-    if (auto ok = write_file_atomically(target / "about.json", json::serialize(about)); !ok) {
-        return ok.error();
-    }
+    std::string text = json::serialize(about);
+    fs::path file = staged / "about.json";
+    UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd) return Error::from_errno(errno, "make " + file.string());
+    if (auto ok = write_all(fd.get(), text); !ok) return ok.error().within(file.string());
     if (!former) {
-        if (auto ok = remove_tree(place); !ok) return ok.error();  // a damaged one, without about
-        if (::rename(staged.c_str(), place.c_str()) != 0) {
-            return Error::from_errno(errno, "rename " + staged.string());
-        }
+        // One of another boot may be damaged, and nothing stands on it any more.
+        if (auto ok = remove_tree(place); !ok) return ok.error();
+    }
+    fs::path from = former ? file : staged, to = former ? place / "about.json" : place;
+    if (::rename(from.c_str(), to.c_str()) != 0) {
+        return Error::from_errno(errno, "rename " + from.string());
     }
     return made;
 }

@@ -15,7 +15,8 @@ namespace opensandbox::image {
 /// The built-in image "host": a skeleton root below the host's own /usr.
 ///
 /// Skeletons live in `<store>/host/<digest>/root` and never change: sandboxes stand on them. When
-/// the host's /etc changes, the next sandbox gets another one.
+/// the host's /etc changes, the next sandbox gets another one. They are not forced to the disk,
+/// which would take longer than making them; those of another boot are made again.
 class HostImage {
   public:
     explicit HostImage(std::filesystem::path store, std::filesystem::path host_root = "/")
@@ -42,12 +43,15 @@ class HostImage {
     Status renew();
     std::optional<Current> load(const std::string& hex) const;
     std::optional<Current> find(const std::string& fingerprint) const;
-    Result<Current> make(const std::vector<HostSource>& sources, const std::string& fingerprint);
+    Result<Current> make(const HostSurvey& survey, const std::string& fingerprint);
+    Result<Current> publish(const Skeleton& skeleton, const std::string& fingerprint,
+                            const std::filesystem::path& staged);
 
     std::filesystem::path store_;
     std::filesystem::path host_root_;
     std::mutex mutex_;  ///< guards what follows
     std::optional<Current> current_;
+    HostSurvey survey_;  ///< what `current_` was made from
     std::chrono::steady_clock::time_point checked_{};
 };
 

@@ -30,6 +30,17 @@ Error call_failed(std::string_view call, const fs::path& path) {
     return Error::from_errno(number, std::string(call) + " " + path.string());
 }
 
+std::string stamp_of(const struct stat& status) {
+    return std::to_string(status.st_ino) + "." + std::to_string(status.st_ctim.tv_sec) + "." +
+           std::to_string(status.st_ctim.tv_nsec);
+}
+
+/// Empty when there is no such file.
+std::string stamp_of(const fs::path& path) {
+    struct stat status{};
+    return ::lstat(path.c_str(), &status) == 0 ? stamp_of(status) : std::string();
+}
+
 class Survey {
   public:
     explicit Survey(const fs::path& root) : root_(root) {}
@@ -48,8 +59,7 @@ class Survey {
         source.path = path;
         source.mode = status.st_mode;
         source.size = link || directory ? 0 : static_cast<std::uint64_t>(status.st_size);
-        source.stamp = std::to_string(status.st_ino) + "." + std::to_string(status.st_ctim.tv_sec) +
-                       "." + std::to_string(status.st_ctim.tv_nsec);
+        source.stamp = stamp_of(status);
         sources_.push_back(std::move(source));
         if (directory) add_children(path, "");
     }
@@ -59,7 +69,8 @@ class Survey {
         std::error_code ec;
         for (fs::directory_iterator it(root_ / path, ec), end; !ec && it != end; it.increment(ec)) {
             std::string name = it->path().filename().string();
-            if (name.starts_with(prefix)) add(path + "/" + name);
+            // Compressed manuals among the alternatives: many, and of no use to programs.
+            if (name.starts_with(prefix) && !name.ends_with(".gz")) add(path + "/" + name);
         }
     }
 
@@ -159,13 +170,16 @@ class Builder {
 
     const fs::path& host_;
     const fs::path& into_;
+    fs::path known_parent_;  ///< exists
     Sha256 hash_;
     std::uint64_t size_ = 0;
 };
 
 }  // namespace
 
-Result<std::vector<HostSource>> survey_host(const fs::path& host_root) {
+Result<HostSurvey> survey_host(const fs::path& host_root) {
+    HostSurvey found;
+    found.etc_stamp = stamp_of(host_root / "etc");
     Survey survey(host_root);
     for (std::string_view name : merged_names) {
         if (auto ok = check_merged(host_root, name); !ok) return ok.error();
@@ -179,10 +193,11 @@ Result<std::vector<HostSource>> survey_host(const fs::path& host_root) {
         }
     }
     survey.add(std::string(package_status));
-    return survey.take();
+    found.sources = survey.take();
+    return found;
 }
 
-std::string fingerprint_of(const std::vector<HostSource>& sources) {
+std::string HostSurvey::fingerprint() const {
     constexpr std::string_view layout = "skeleton 1\n";  // raise it when the skeleton changes
     Sha256 hash;
     hash.update(layout);
@@ -194,7 +209,19 @@ std::string fingerprint_of(const std::vector<HostSource>& sources) {
     return hash.finish();
 }
 
-Result<Skeleton> build_skeleton(const fs::path& host_root, const std::vector<HostSource>& sources,
+bool HostSurvey::still_holds(const fs::path& host_root) const {
+    if (stamp_of(host_root / "etc") != etc_stamp) return false;
+    std::string_view directory;  // the last one seen; its links follow it
+    return std::ranges::all_of(sources, [&](const HostSource& source) {
+        if (S_ISDIR(source.mode)) directory = source.path;
+        std::string_view parent = source.path;
+        parent = parent.substr(0, parent.rfind('/'));
+        if (S_ISLNK(source.mode) && parent == directory) return true;
+        return stamp_of(host_root / source.path) == source.stamp;
+    });
+}
+
+Result<Skeleton> build_skeleton(const fs::path& host_root, const HostSurvey& survey,
                                 const fs::path& into) {
     Builder builder(host_root, into);
     for (const SkeletonDirectory& made : skeleton_directories()) {
@@ -202,7 +229,7 @@ Result<Skeleton> build_skeleton(const fs::path& host_root, const std::vector<Hos
             return ok.error();
         }
     }
-    for (const HostSource& source : sources) {
+    for (const HostSource& source : survey.sources) {
         bool merged = std::ranges::find(merged_names, source.path) != merged_names.end();
         if (!merged) {
             if (auto ok = builder.copy(source); !ok) return ok.error();

@@ -17,12 +17,21 @@ struct HostSource {
     std::string stamp;  ///< inode and times: another stamp, possibly another content
 };
 
-/// All of them, sorted, directories before what they hold. Passes over what is not world-readable
-/// or not root's. `unsupported` on a host whose /bin is not in /usr.
-Result<std::vector<HostSource>> survey_host(const std::filesystem::path& host_root);
+/// All of them, sorted, directories before what they hold.
+struct HostSurvey {
+    std::vector<HostSource> sources;
+    std::string etc_stamp;  ///< of /etc itself, which shows new names
 
-/// Hex digest over the survey: equal as long as nothing that the skeleton takes was touched.
-std::string fingerprint_of(const std::vector<HostSource>& sources);
+    /// Hex digest: equal as long as nothing that the skeleton takes was touched.
+    [[nodiscard]] std::string fingerprint() const;
+    /// Whether another survey could differ. Cheap: of the many links only their directories are
+    /// looked at, for a link cannot change in place.
+    [[nodiscard]] bool still_holds(const std::filesystem::path& host_root) const;
+};
+
+/// Passes over what is not world-readable or not root's. `unsupported` on a host whose /bin is not
+/// in /usr.
+Result<HostSurvey> survey_host(const std::filesystem::path& host_root);
 
 /// A root directory made from the survey.
 struct Skeleton {
@@ -31,8 +40,7 @@ struct Skeleton {
 };
 
 /// Builds it in an empty directory.
-Result<Skeleton> build_skeleton(const std::filesystem::path& host_root,
-                                const std::vector<HostSource>& sources,
+Result<Skeleton> build_skeleton(const std::filesystem::path& host_root, const HostSurvey& survey,
                                 const std::filesystem::path& into);
 
 }  // namespace opensandbox::image

@@ -173,6 +173,52 @@ TEST_CASE("a touched file keeps the skeleton, a changed one makes another beside
     CHECK(fs::exists(present / "etc/ld.so.conf"));
 }
 
+TEST_CASE("a survey tells what could change the skeleton and nothing else") {
+    FakeHost host;
+    write(host.root / "etc/alternatives/README", "x");
+    fs::create_symlink("/usr/bin/one", host.root / "etc/alternatives/program");
+    auto holds = [&](const std::function<void()>& change) {
+        auto survey = image::survey_host(host.root);
+        REQUIRE(survey);
+        CHECK(survey->still_holds(host.root));
+        change();
+        bool same = image::survey_host(host.root)->fingerprint() == survey->fingerprint();
+        bool held = survey->still_holds(host.root);
+        CHECK((same || !held));
+        return held;
+    };
+    CHECK(holds([&] { write(host.root / "home/person/notes", "other"); }));
+    CHECK(holds([&] { write(host.root / "etc/ssh/ssh_host_key", "other"); }));
+    CHECK_FALSE(holds([&] { write(host.root / "etc/ld.so.conf", "other"); }));
+    CHECK_FALSE(holds([&] { write(host.root / "etc/security/limits.conf", "other"); }));
+    CHECK_FALSE(holds([&] { write(host.root / "etc/lsb-release", "new"); }));
+    CHECK_FALSE(holds([&] { write(host.root / "etc/security/new.conf", "new"); }));
+    CHECK_FALSE(holds([&] { write(host.root / "var/lib/dpkg/status", "other"); }));
+    CHECK_FALSE(holds([&] {
+        fs::remove(host.root / "etc/alternatives/program");
+        fs::create_symlink("/usr/bin/two", host.root / "etc/alternatives/program");
+    }));
+    CHECK_FALSE(holds([&] {
+        fs::remove(host.root / "etc/localtime");
+        fs::create_symlink("/usr/share/zoneinfo/Europe/Oslo", host.root / "etc/localtime");
+    }));
+}
+
+TEST_CASE("a skeleton of another boot is made again in its place") {
+    FakeHost host;
+    HostImage first = host.image();
+    fs::path root = skeleton_of(first);
+    std::string about = content_of(root.parent_path() / "about.json");
+    std::size_t at = about.find("\"boot\":\"");
+    REQUIRE(at != std::string::npos);
+    about.replace(at + 8, 8, "00000000");
+    write(root.parent_path() / "about.json", about);
+    write(root / "etc/ld.so.conf", "");  // what a power cut leaves
+    HostImage again = host.image();
+    CHECK(skeleton_of(again) == root);
+    CHECK(content_of(root / "etc/ld.so.conf") == "include x\n");
+}
+
 TEST_CASE("a host that is not usr-merged is refused with the reason") {
     FakeHost host;
     fs::remove(host.root / "sbin");
