@@ -134,7 +134,8 @@ Awaitable<Result<std::unique_ptr<ClientConnection>>> acquire(Outgoing& out, bool
 /// Sends head and body and receives the response's head. A sender that is still running when this
 /// returns belongs to a request in full duplex.
 Awaitable<Result<ParsedResponse>> converse(Outgoing& out, ClientConnection& connection,
-                                           std::shared_ptr<BodySender>& sender) {
+                                           std::shared_ptr<BodySender>& sender,
+                                           std::function<void()> progress) {
     net::Stream& stream = *connection.input().stream;
     ClientRequest& request = out.request;
     ContentReader content(request.content);
@@ -146,11 +147,13 @@ Awaitable<Result<ParsedResponse>> converse(Outgoing& out, ClientConnection& conn
     if (beside && written) {
         BodyReader& body = request.stream != nullptr ? *request.stream : content;
         sender = std::make_shared<BodySender>(out.pool->executor(), body, stream, out.length);
+        sender->progress = std::move(progress);
         sender->start();
     }
     // A failed write is no reason not to look for an answer: it may have come before.
     auto response = co_await connection.receive_head(out.pool->options().max_head);
     if (!sender) co_return response;
+    sender->progress = nullptr;
     bool in_duplex = request.full_duplex && request.stream != nullptr;
     if (response && in_duplex) co_return response;
     if (!response || response->head.status >= 400) sender->stop();
@@ -175,7 +178,9 @@ Awaitable<ResponseResult> attempt(Outgoing& out, std::unique_ptr<ClientConnectio
         deadline.emplace(out.pool->executor(), limit, [&stream] { stream.close(); });
     }
     std::shared_ptr<BodySender> sender;
-    auto response = co_await converse(out, *connection, sender);
+    std::function<void()> progress;
+    if (deadline) progress = [&deadline, limit] { deadline->extend(limit); };
+    auto response = co_await converse(out, *connection, sender, std::move(progress));
     if (deadline && deadline->expired()) {
         co_return Error(ErrorCode::timeout, "no answer from " + out.key + " in time");
     }

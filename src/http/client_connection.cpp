@@ -86,6 +86,7 @@ Awaitable<void> BodySender::send() {
         if (!bytes.empty() || !length_) {
             auto written = co_await stream_.write_all(pieces);
             if (!written) co_return;
+            if (progress) progress();
         }
         if (bytes.empty()) {
             complete_ = true;

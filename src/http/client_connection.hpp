@@ -23,6 +23,8 @@ class BodySender : public std::enable_shared_from_this<BodySender> {
     /// Breaks the sending off; wait() tells when it has ended.
     void stop();
     Awaitable<void> wait();
+    /// Called whenever a piece was sent: a limit on the wait for an answer starts again.
+    std::function<void()> progress;
     [[nodiscard]] bool running() const { return running_; }
     /// Every byte was sent.
     [[nodiscard]] bool complete() const { return complete_; }

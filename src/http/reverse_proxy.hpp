@@ -18,8 +18,8 @@ struct Forwarding {
     std::function<void(ResponseHead&)> edit_response;
     /// Renders a failure that came before the backend's head; default: status_of(error) and JSON.
     std::function<Response(const Error&)> render_error;
-    /// A failed WebSocket upgrade is accepted and closed with this code (lifecycle 3.4) instead of
-    /// being refused; 0 refuses it.
+    /// A WebSocket upgrade whose backend cannot be reached is accepted and closed with this code, one
+    /// that the backend refuses with 1008 (lifecycle 3.4); 0 passes the refusal on as it is.
     int websocket_failure_code = 0;
 };
 
