@@ -99,11 +99,13 @@ Awaitable<void> Execution::stream(std::shared_ptr<Execution> execution, http::Ex
 }
 
 Awaitable<void> Execution::drop_output(std::shared_ptr<Execution> execution) {
-    while (!execution->finished()) {
-        execution->collect(false);
-        if (!execution->finished()) co_await execution->wait_for_more();
+    Execution& self = *execution;
+    while (!self.finished()) {
+        self.collect(false);
+        if (self.arm_outputs()) continue;
+        if (!self.finished()) co_await self.wake_->wait();
     }
-    execution->release_outputs();
+    self.release_outputs();
 }
 
 void Execution::collect(bool encode) {
@@ -148,18 +150,23 @@ void Execution::write_end() {
     }
 }
 
-Awaitable<void> Execution::wait_for_more() {
-    auto due = next_ping_;
-    bool pending = false;
+bool Execution::arm_outputs() {
+    bool ready = false;
     for (Output* output : {&output_, &error_}) {
         if (!output->pipe) continue;
-        if (output->pipe->ready()) pending = true;
+        ready = ready || output->pipe->ready();
         output->pipe->arm();
-        if (output->splitter.has_fragment()) {
-            due = std::min(due, output->last_byte + kFragmentAfter);
-        }
     }
-    if (pending) co_return;
+    return ready;
+}
+
+Awaitable<void> Execution::wait_for_more() {
+    if (arm_outputs()) co_return;
+    auto due = next_ping_;
+    for (Output* output : {&output_, &error_}) {
+        if (!output->splitter.has_fragment()) continue;
+        due = std::min(due, output->last_byte + kFragmentAfter);
+    }
     auto left = due - steady_clock::now();
     if (left.count() > 0) co_await wake_->wait_for(left);
 }

@@ -51,6 +51,8 @@ class Execution : public std::enable_shared_from_this<Execution> {
     /// The process ended and all it wrote was taken.
     [[nodiscard]] bool finished() const;
     void write_end();
+    /// Asks to be woken by output; true when some can be read already.
+    bool arm_outputs();
     Awaitable<void> wait_for_more();
     /// Pings and unfinished lines that are due.
     void do_timed_work();

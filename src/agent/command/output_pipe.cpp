@@ -73,7 +73,12 @@ std::size_t OutputPipe::read(std::span<char> into) {
         return 0;
     }
     auto count = static_cast<std::size_t>(got);
-    if (state_->wanted != kNoLimit) state_->wanted -= count;
+    if (state_->wanted != kNoLimit) {
+        state_->wanted -= count;
+    } else {
+        // Back to the event loop for the next piece: a loud process leaves time for others.
+        state_->ready = false;
+    }
     return count;
 }
 

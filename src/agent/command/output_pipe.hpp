@@ -25,7 +25,8 @@ class OutputPipe {
     [[nodiscard]] bool ready() const;
     /// Whether all that is wanted was read.
     [[nodiscard]] bool ended() const;
-    /// Reads without waiting; 0 when there is nothing now or no more.
+    /// Reads once without waiting; 0 when there is nothing now or no more. Needs arm() to be ready
+    /// again, unless limit_to_present() was called.
     std::size_t read(std::span<char> into);
     /// Asks for one call of `on_ready`; does nothing while one is due.
     void arm();

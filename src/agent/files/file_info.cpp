@@ -43,7 +43,8 @@ Status FileInfoWriter::append(std::string& out, const std::string& path) {
                 &info) != 0) {
         return Error::from_errno(errno, path);
     }
-    bool has_birth = (info.stx_mask & STATX_BTIME) != 0;
+    // Some file systems claim to know the time of birth and say 0.
+    bool has_birth = (info.stx_mask & STATX_BTIME) != 0 && info.stx_btime.tv_sec != 0;
     out += "{\"path\":";
     append_json_string(out, path);
     out += ",\"type\":\"";

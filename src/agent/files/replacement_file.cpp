@@ -164,10 +164,13 @@ Status ReplacementFile::copy_over_target() {
         ssize_t got = ::read(fd_.get(), piece.data(), piece.size());
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return Error::from_errno(errno, "write " + target_);
-        if (got == 0) return {};
+        if (got == 0) break;
         std::string_view bytes(piece.data(), static_cast<std::size_t>(got));
         if (Status put = write_fully(out.get(), bytes, target_); !put) return put;
     }
+    if (!sibling_.empty()) ::unlink(sibling_.c_str());
+    sibling_.clear();
+    return {};
 }
 
 }  // namespace opensandbox::agent

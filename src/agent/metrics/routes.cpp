@@ -10,14 +10,16 @@ namespace {
 constexpr std::chrono::seconds kWatchEvery{1};
 
 Awaitable<void> metrics(Services& services, http::Exchange& exchange) {
-    co_await reply_json(exchange, 200, services.metrics.read());
+    std::string body = co_await services.metrics.read();
+    co_await reply_json(exchange, 200, std::move(body));
 }
 
 /// One object a line until the client leaves.
 Awaitable<void> watch_metrics(Services& services, http::Exchange& exchange) {
     Status sent = co_await exchange.start(http::event_stream_head());
     while (sent && !services.stopping) {
-        std::string line = services.metrics.read() + "\n";
+        std::string line = co_await services.metrics.read();
+        line += '\n';
         sent = co_await exchange.write(line);
         if (sent) co_await net::sleep_for(kWatchEvery);
     }

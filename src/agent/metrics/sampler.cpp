@@ -16,7 +16,7 @@ using std::chrono::steady_clock;
 constexpr std::chrono::seconds kSampleEvery{1};
 constexpr std::chrono::minutes kInterest{1};
 /// Shorter spans say little about the share of CPU time.
-constexpr std::chrono::milliseconds kLeastSpan{200};
+constexpr std::chrono::milliseconds kLeastSpan{100};
 
 void append_number(std::string& out, double number) {
     char text[32];
@@ -27,26 +27,31 @@ void append_number(std::string& out, double number) {
 }  // namespace
 
 struct Sampler::State {
-    struct Sample {
-        steady_clock::time_point at;
-        std::chrono::microseconds cpu_time{0};
-    };
-
     State(asio::any_io_executor loop, const Environment& variables)
         : executor(std::move(loop)), environment(variables) {}
 
-    /// Percent of `cpu_count` processors between the baseline and now.
-    double share(const Sample& now, double cpu_count) const {
-        std::chrono::duration<double> span = now.at - baseline.at;
-        std::chrono::duration<double> used = now.cpu_time - baseline.cpu_time;
-        if (span.count() <= 0 || cpu_count <= 0) return 0;
-        return std::clamp(100 * used.count() / (span.count() * cpu_count), 0.0, 100.0);
+    /// Takes a sample; the share is of `cpu_count` processors since the one before.
+    Usage sample() {
+        Usage usage = read_usage(environment);
+        auto time = steady_clock::now();
+        std::chrono::duration<double> span = time - at;
+        std::chrono::duration<double> used = usage.cpu_time - cpu_time;
+        if (sampled && span < kLeastSpan) return usage;
+        if (sampled && usage.cpu_count > 0) {
+            share = std::clamp(100 * used.count() / (span.count() * usage.cpu_count), 0.0, 100.0);
+        }
+        sampled = true;
+        at = time;
+        cpu_time = usage.cpu_time;
+        return usage;
     }
 
     asio::any_io_executor executor;
     const Environment& environment;
-    Sample baseline{steady_clock::now(), {}};
-    double last_share = 0;
+    bool sampled = false;  ///< `at` and `cpu_time` are those of a sample
+    steady_clock::time_point at{};
+    std::chrono::microseconds cpu_time{0};
+    double share = 0;  ///< percent
     steady_clock::time_point last_asked{};
     bool sampling = false;
     bool closed = false;
@@ -57,23 +62,22 @@ Sampler::Sampler(asio::any_io_executor executor, const Environment& environment)
 
 Sampler::~Sampler() { state_->closed = true; }
 
-std::string Sampler::read() {
-    Usage usage = read_usage(state_->environment);
-    State::Sample sample{steady_clock::now(), usage.cpu_time};
-    if (sample.at - state_->baseline.at >= kLeastSpan) {
-        state_->last_share = state_->share(sample, usage.cpu_count);
-        state_->baseline = sample;
+Awaitable<std::string> Sampler::read() {
+    std::shared_ptr<State> state = state_;
+    state->last_asked = steady_clock::now();
+    if (!state->sampling) {
+        state->sampling = true;
+        state->sampled = false;
+        state->sample();
+        net::spawn(state->executor, keep_sampling(state), "metrics sampler");
+        co_await net::sleep_for(kLeastSpan);
     }
-    state_->last_asked = sample.at;
-    if (!state_->sampling) {
-        state_->sampling = true;
-        net::spawn(state_->executor, keep_sampling(state_), "metrics sampler");
-    }
+    Usage usage = state->sample();
     constexpr double kMiB = 1 << 20;
     std::string out = "{\"cpu_count\":";
     append_number(out, usage.cpu_count);
     out += ",\"cpu_used_pct\":";
-    append_number(out, state_->last_share);
+    append_number(out, state->share);
     out += ",\"mem_total_mib\":";
     append_number(out, static_cast<double>(usage.memory_total) / kMiB);
     out += ",\"mem_used_mib\":";
@@ -81,7 +85,7 @@ std::string Sampler::read() {
     out += ",\"timestamp\":";
     append_integer(out, to_millis(now()));
     out += '}';
-    return out;
+    co_return out;
 }
 
 Awaitable<void> Sampler::keep_sampling(std::shared_ptr<State> state) {
@@ -89,10 +93,7 @@ Awaitable<void> Sampler::keep_sampling(std::shared_ptr<State> state) {
         co_await net::sleep_for(kSampleEvery);
         if (state->closed) co_return;
         if (steady_clock::now() - state->last_asked > kInterest) break;
-        Usage usage = read_usage(state->environment);
-        State::Sample sample{steady_clock::now(), usage.cpu_time};
-        state->last_share = state->share(sample, usage.cpu_count);
-        state->baseline = sample;
+        state->sample();
     }
     state->sampling = false;
 }

@@ -9,8 +9,9 @@
 
 namespace opensandbox::agent {
 
-/// Answers /metrics at once. The share of CPU time is that since an earlier sample; samples are taken
-/// every second while anyone asked within the last minute, and not at all otherwise.
+/// Answers /metrics. The share of CPU time is that since an earlier sample; samples are taken every
+/// second while anyone asked within the last minute, and not at all otherwise. Only the first answer
+/// after a pause takes a tenth of a second, to have something to compare with.
 class Sampler {
   public:
     Sampler(asio::any_io_executor executor, const Environment& environment);
@@ -19,7 +20,7 @@ class Sampler {
     Sampler& operator=(const Sampler&) = delete;
 
     /// The answer as JSON (execd contract 7): all five members, used at most total, 0 to 100 %.
-    std::string read();
+    Awaitable<std::string> read();
 
   private:
     struct State;
