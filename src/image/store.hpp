@@ -71,7 +71,8 @@ class Store {
     Result<Rootfs> resolve(const std::string& reference);
     Result<std::vector<ImageInfo>> list();
     /// An archive of any kind: OCI layout, docker save, or a root file system; plain, gzip or zstd.
-    /// Whichever it is is found from its content. Errors name the entry and the rule.
+    /// Whichever it is is found from its content. Errors name the entry and the rule. When the
+    /// reference named another image, that one stays as "name@sha256:…": sandboxes may run on it.
     Result<ImageInfo> import_archive(const std::string& reference, const ByteSource& source,
                                      const ImportLimits& limits = {});
     /// `conflict` when `in_use` says so of its digest; `not_found`; "host" cannot be removed.
@@ -84,8 +85,9 @@ class Store {
     std::unique_ptr<State> state_;
 };
 
-/// Splits and checks "name[:tag]" (OCI distribution rules); `invalid_argument` names the rule.
-/// Returns the canonical form with a tag.
+/// Splits and checks "name[:tag]" or "name@sha256:…" (OCI distribution rules); `invalid_argument`
+/// names the rule. Returns the canonical form: with a tag (":latest" when none is given), with the
+/// digest, or "host".
 Result<std::string> normalize_reference(std::string_view reference);
 
 }  // namespace opensandbox::image
