@@ -1,13 +1,13 @@
 #pragma once
 
+#include "http/message.hpp"
+#include "net/stream.hpp"
+
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "http/message.hpp"
-#include "net/stream.hpp"
 
 namespace opensandbox::http {
 

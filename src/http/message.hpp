@@ -1,14 +1,14 @@
 #pragma once
 
+#include "http/fields.hpp"
+#include "net/stream.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "http/fields.hpp"
-#include "net/stream.hpp"
 
 namespace opensandbox::http {
 

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "http/message.hpp"
+
 #include <memory>
 #include <optional>
 #include <string>
-
-#include "http/message.hpp"
 
 namespace opensandbox::http {
 

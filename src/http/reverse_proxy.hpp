@@ -1,10 +1,10 @@
 #pragma once
 
-#include <functional>
-#include <string>
-
 #include "http/client.hpp"
 #include "http/exchange.hpp"
+
+#include <functional>
+#include <string>
 
 namespace opensandbox::http {
 
@@ -18,14 +18,14 @@ struct Forwarding {
     std::function<void(ResponseHead&)> edit_response;
     /// Renders a failure that came before the backend's head; default: status_of(error) and JSON.
     std::function<Response(const Error&)> render_error;
-    /// A WebSocket upgrade whose backend cannot be reached is accepted and closed with this code, one
-    /// that the backend refuses with 1008 (lifecycle 3.4); 0 passes the refusal on as it is.
+    /// A WebSocket upgrade whose backend cannot be reached is accepted and closed with this code,
+    /// one that the backend refuses with 1008 (lifecycle 3.4); 0 passes the refusal on as it is.
     int websocket_failure_code = 0;
 };
 
 /// Passes a request on and streams the answer back, byte for byte: raw target, repeated fields,
-/// unbuffered both ways, no idle limit on a live stream, WebSocket (and any other) upgrades spliced.
-/// After the head was sent, loss of the backend cuts the client's connection.
+/// unbuffered both ways, no idle limit on a live stream, WebSocket (and any other) upgrades
+/// spliced. After the head was sent, loss of the backend cuts the client's connection.
 Awaitable<void> forward(Exchange& exchange, Client& client, Forwarding forwarding);
 
 }  // namespace opensandbox::http

@@ -1,18 +1,18 @@
 #pragma once
 
+#include "http/exchange.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "http/exchange.hpp"
-
 namespace opensandbox::http {
 
 /// Finds the handler for a method and a raw path. A pattern is made of literal segments, `{name}`
-/// for one segment that is not empty and `{name...}` at the end for the rest of the path (raw, may be
-/// empty, and the slash before it may be missing). The closest pattern wins, segment by segment from
-/// the left: a literal before `{name}` before `{name...}`; then one for the method before one for
-/// any; then the one added first.
+/// for one segment that is not empty and `{name...}` at the end for the rest of the path (raw, may
+/// be empty, and the slash before it may be missing). The closest pattern wins, segment by segment
+/// from the left: a literal before `{name}` before `{name...}`; then one for the method before one
+/// for any; then the one added first.
 class Router {
   public:
     void add(std::string_view method, std::string_view pattern, Handler handler);

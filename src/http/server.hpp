@@ -1,20 +1,20 @@
 #pragma once
 
-#include <chrono>
-#include <memory>
-
 #include "http/exchange.hpp"
 #include "net/stream.hpp"
+
+#include <chrono>
+#include <memory>
 
 namespace opensandbox::http {
 
 /// Limits of one server. Sizes in bytes.
 struct ServerOptions {
-    std::size_t max_head = 64 * 1024;           ///< start line and fields: 431 past it
-    std::uint64_t max_body = UINT64_MAX;        ///< 413 past it
-    std::size_t max_connections = 16384;        ///< further ones wait in the backlog
-    std::chrono::milliseconds idle_timeout{75'000};   ///< between requests of a connection
-    std::chrono::milliseconds head_timeout{30'000};   ///< from first byte to end of head
+    std::size_t max_head = 64 * 1024;                ///< start line and fields: 431 past it
+    std::uint64_t max_body = UINT64_MAX;             ///< 413 past it
+    std::size_t max_connections = 16384;             ///< further ones wait in the backlog
+    std::chrono::milliseconds idle_timeout{75'000};  ///< between requests of a connection
+    std::chrono::milliseconds head_timeout{30'000};  ///< from first byte to end of head
 };
 
 /// An HTTP/1.1 server over any listener: keep-alive, pipelining in order, chunked bodies both ways,

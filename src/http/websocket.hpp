@@ -1,10 +1,10 @@
 #pragma once
 
+#include "http/exchange.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "http/exchange.hpp"
 
 namespace opensandbox::http {
 

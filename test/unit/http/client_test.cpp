@@ -280,17 +280,17 @@ TEST_CASE("an upload that goes on is no silence of the server", "[http][client]"
         Awaitable<Result<std::size_t>> read_some(std::span<char> into) override {
             if (left == 0) co_return 0;
             --left;
-            co_await net::sleep_for(30ms);
+            co_await net::sleep_for(100ms);
             into[0] = 'x';
             co_return 1;
         }
         std::optional<std::uint64_t> content_length() const override { return std::nullopt; }
-        int left = 10;
+        int left = 12;
     };
     Loop loop;
     TestServer server(loop, mirror);
     ClientOptions options;
-    options.head_timeout = 200ms;
+    options.head_timeout = 1s;
     Client client(loop.executor(), options);
     loop.run([&]() -> Awaitable<void> {
         SlowBody body;
@@ -298,6 +298,6 @@ TEST_CASE("an upload that goes on is no silence of the server", "[http][client]"
         request.stream = &body;
         auto answer = co_await fetch(client, local(server.port), std::move(request));
         CHECK_FALSE(answer.failure);
-        CHECK_THAT(answer.body, EndsWith("xxxxxxxxxx"));
+        CHECK_THAT(answer.body, EndsWith("xxxxxxxxxxxx"));
     });
 }
