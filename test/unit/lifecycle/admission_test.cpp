@@ -1,0 +1,170 @@
+#include "lifecycle/admission.hpp"
+
+#include <catch2/catch.hpp>
+
+#include "support/catch_result.hpp"
+
+using namespace opensandbox;
+using namespace opensandbox::lifecycle;
+using model::CreateRequest;
+
+namespace {
+
+CreateRequest valid() {
+    CreateRequest request;
+    request.image = "host";
+    request.entrypoint = {"sleep", "1"};
+    request.timeout_seconds = 60;
+    return request;
+}
+
+AdmissionRules rules() {
+    AdmissionRules rules;
+    rules.arch = "amd64";
+    return rules;
+}
+
+const Timestamp kNow = *parse_rfc3339("2026-01-01T00:00:00Z");
+
+struct Refused {
+    const char* what;
+    void (*change)(CreateRequest&);
+    const char* wire;
+    ErrorCode code;
+    const char* names;  ///< part of the message
+};
+
+}  // namespace
+
+TEST_CASE("admission: a plain request becomes a spec and a pending row") {
+    auto request = valid();
+    request.env = {{"A", "1"}, {"OPENSANDBOX_EGRESS_LOG_LEVEL", "debug"}};
+    request.resource_limits = {{"cpu", "500m"}, {"memory", "1Gi"}, {"disk", "whatever"}};
+    request.metadata = model::StringMap{};
+    request.extensions = {{"opensandbox.extensions.a", "b"},
+                          {"access.renew.extend.seconds", "600"},
+                          {"other", "ignored"}};
+    auto admitted = admit(request, rules(), kNow);
+    REQUIRE(admitted);
+    const auto& spec = admitted->spec;
+    const auto& sandbox = admitted->record.sandbox;
+    REQUIRE(spec.limits.cpu_cores == 0.5);
+    REQUIRE(spec.limits.memory_bytes == 1ULL << 30);
+    REQUIRE(spec.env == model::StringMap{{"A", "1"}, {"OPENSANDBOX_ID", spec.id}});
+    REQUIRE(spec.agent_token.size() == 32);
+    REQUIRE(sandbox.id == spec.id);
+    REQUIRE(sandbox.status.state == model::SandboxState::pending);
+    REQUIRE(sandbox.expires_at == kNow + std::chrono::seconds(60));
+    REQUIRE(sandbox.extensions == model::StringMap{{"opensandbox.extensions.a", "b"}});
+    REQUIRE(admitted->record.renew_seconds == 600);
+}
+
+TEST_CASE("admission: two requests never share an id or a token") {
+    auto one = admit(valid(), rules(), kNow);
+    auto two = admit(valid(), rules(), kNow);
+    REQUIRE(one->spec.id != two->spec.id);
+    REQUIRE(one->spec.agent_token != two->spec.agent_token);
+}
+
+TEST_CASE("admission: no timeout means no expiry") {
+    auto request = valid();
+    request.timeout_seconds.reset();
+    REQUIRE_FALSE(admit(request, rules(), kNow)->record.sandbox.expires_at);
+}
+
+TEST_CASE("admission: what breaks a rule or cannot be done is refused by name") {
+    constexpr auto bad = ErrorCode::invalid_argument;
+    constexpr const char* parameter = "SANDBOX::INVALID_PARAMETER";
+    const Refused table[] = {
+        {"snapshot", [](CreateRequest& r) { r.snapshot_id = "x"; }, "SNAPSHOT::NOT_IMPLEMENTED",
+         ErrorCode::unsupported, "snapshotId"},
+        {"hooks", [](CreateRequest& r) { r.has_lifecycle_hooks = true; }, parameter, bad, "lifecycle"},
+        {"pool", [](CreateRequest& r) { r.extensions = {{"poolRef", "p"}}; },
+         "SANDBOX::UNSUPPORTED_POOL_REF", bad, "poolRef"},
+        {"template", [](CreateRequest& r) { r.template_id = "t"; }, "NATIVE::INVALID_ENTRYPOINT", bad,
+         "templateId"},
+        {"isolation", [](CreateRequest& r) { r.extensions = {{"bootstrap.execd.isolation", "enable"}}; },
+         parameter, bad, "bootstrap.execd.isolation"},
+        {"blank program", [](CreateRequest& r) { r.entrypoint = {" "}; }, "NATIVE::INVALID_ENTRYPOINT",
+         bad, "entrypoint"},
+        {"nul", [](CreateRequest& r) { r.entrypoint = {std::string("a\0b", 3)}; }, parameter, bad,
+         "entrypoint"},
+        {"long word", [](CreateRequest& r) { r.entrypoint = {std::string(131072, 'x')}; }, parameter, bad,
+         "entrypoint"},
+        {"bad variable", [](CreateRequest& r) { r.env = {{"A=B", "1"}}; }, parameter, bad, "A=B"},
+        {"empty variable", [](CreateRequest& r) { r.env = {{"", "1"}}; }, parameter, bad, "env"},
+        {"label", [](CreateRequest& r) { r.metadata = model::StringMap{{"a b", "1"}}; },
+         "SANDBOX::INVALID_METADATA_LABEL", bad, "a b"},
+        {"os", [](CreateRequest& r) { r.platform = model::Platform("beos", "amd64"); }, parameter, bad,
+         "platform.os"},
+        {"arch", [](CreateRequest& r) { r.platform = model::Platform("linux", "mips"); }, parameter, bad,
+         "platform.arch"},
+        {"other arch", [](CreateRequest& r) { r.platform = model::Platform("linux", "arm64"); }, parameter,
+         bad, "linux/amd64 only"},
+        {"windows", [](CreateRequest& r) { r.platform = model::Platform("windows", "amd64"); }, parameter,
+         bad, "platform"},
+        {"overflow", [](CreateRequest& r) { r.timeout_seconds = INT64_MAX; }, parameter, bad, "timeout"},
+        {"secure", [](CreateRequest& r) { r.secure_access = true; }, parameter, bad, "secureAccess"},
+        {"policy", [](CreateRequest& r) { r.has_network_policy = true; }, parameter, bad, "networkPolicy"},
+        {"cpu", [](CreateRequest& r) { r.resource_limits = {{"cpu", "zz"}}; }, parameter, bad,
+         "Invalid resourceLimits.cpu: 'zz'"},
+        {"tiny cpu", [](CreateRequest& r) { r.resource_limits = {{"cpu", "1m"}}; }, parameter, bad,
+         "resourceLimits.cpu"},
+        {"memory", [](CreateRequest& r) { r.resource_limits = {{"memory", "1.5Gi"}}; }, parameter, bad,
+         "resourceLimits.memory"},
+        {"tiny memory", [](CreateRequest& r) { r.resource_limits = {{"memory", "1Mi"}}; }, parameter, bad,
+         "resourceLimits.memory"},
+        {"gpu", [](CreateRequest& r) { r.resource_limits = {{"gpu", "1"}}; }, parameter, bad,
+         "resourceLimits.gpu"},
+        {"renew range", [](CreateRequest& r) { r.extensions = {{"access.renew.extend.seconds", "299"}}; },
+         parameter, bad, "access.renew.extend.seconds"},
+        {"renew blank", [](CreateRequest& r) { r.extensions = {{"access.renew.extend.seconds", ""}}; },
+         parameter, bad, "access.renew.extend.seconds"},
+    };
+    for (const Refused& refused : table) {
+        INFO(refused.what);
+        auto request = valid();
+        refused.change(request);
+        auto admitted = admit(request, rules(), kNow);
+        REQUIRE_FALSE(admitted);
+        CHECK(admitted.error().wire() == refused.wire);
+        CHECK(admitted.error().code() == refused.code);
+        CHECK_THAT(admitted.error().message(), Catch::Contains(refused.names));
+    }
+}
+
+TEST_CASE("admission: volumes are checked, then refused by name") {
+    auto request = valid();
+    model::VolumeRequest volume;
+    volume.name = "data";
+    volume.backend = "host";
+    request.volumes = {volume};
+    REQUIRE_THAT(admit(request, rules(), kNow).error().message(), Catch::Contains("volumes.data.host"));
+    request.volumes = {volume, volume};
+    REQUIRE(admit(request, rules(), kNow).error().wire() == "VOLUME::DUPLICATE_NAME");
+    request.volumes[0].sub_path = "a/../b";
+    request.volumes.pop_back();
+    REQUIRE(admit(request, rules(), kNow).error().wire() == "VOLUME::INVALID_SUB_PATH");
+}
+
+TEST_CASE("admission: the longest timeout holds for create") {
+    auto strict = rules();
+    strict.max_timeout_seconds = 100;
+    auto request = valid();
+    request.timeout_seconds = 100;
+    REQUIRE(admit(request, strict, kNow));
+    request.timeout_seconds = 101;
+    REQUIRE(admit(request, strict, kNow).error().wire() == "SANDBOX::INVALID_PARAMETER");
+    request.timeout_seconds.reset();
+    REQUIRE(admit(request, strict, kNow));
+}
+
+TEST_CASE("admission: the first failure of the contract's order wins") {
+    auto request = valid();
+    request.metadata = model::StringMap{{"a b", ""}};
+    request.secure_access = true;
+    request.resource_limits = {{"cpu", "zz"}};
+    REQUIRE(admit(request, rules(), kNow).error().wire() == "SANDBOX::INVALID_METADATA_LABEL");
+    request.metadata.reset();
+    REQUIRE_THAT(admit(request, rules(), kNow).error().message(), Catch::Contains("secureAccess"));
+}

@@ -1,0 +1,85 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lifecycle/latch.hpp"
+#include "runtime/runtime.hpp"
+
+namespace opensandbox::test_support {
+
+/// A runtime that only remembers; tests tell it when to fail, to wait, and what "exists".
+class FakeRuntime : public runtime::Runtime {
+  public:
+    [[nodiscard]] std::string_view error_prefix() const override { return "NATIVE"; }
+
+    Awaitable<Status> start() override {
+        started = true;
+        co_return Status();
+    }
+
+    Awaitable<Result<runtime::AgentAddress>> create(const runtime::SandboxSpec& spec) override {
+        specs.push_back(spec);
+        if (hold) {
+            auto gate = hold;
+            co_await gate->wait();
+        }
+        if (create_error) co_return *create_error;
+        runtime::AgentAddress address = agent;
+        objects[spec.id] = address;
+        if (exit_while_creating && listener) listener(spec.id, *exit_while_creating);
+        co_return address;
+    }
+
+    Awaitable<Status> destroy(const std::string& id) override {
+        destroyed.push_back(id);
+        if (hold_destroy) {
+            auto gate = hold_destroy;
+            co_await gate->wait();
+        }
+        if (destroy_error) co_return *destroy_error;
+        objects.erase(id);
+        co_return Status();
+    }
+
+    Awaitable<Result<std::vector<runtime::Observed>>> list() override {
+        std::vector<runtime::Observed> all;
+        for (const auto& [id, address] : objects) {
+            runtime::Observed observed;
+            observed.id = id;
+            observed.agent = address;
+            if (auto exit = exits.find(id); exit != exits.end()) observed.exit = exit->second;
+            all.push_back(std::move(observed));
+        }
+        co_return all;
+    }
+
+    void on_exit(std::function<void(const std::string&, const runtime::Exit&)> l) override {
+        listener = std::move(l);
+    }
+    [[nodiscard]] runtime::Figures figures() const override {
+        runtime::Figures figures;
+        figures.slots_ready = 3;
+        figures.sandboxes = objects.size();
+        return figures;
+    }
+    Awaitable<void> stop() override { co_return; }
+
+    bool started = false;
+    runtime::AgentAddress agent{"127.0.0.1", 1};
+    std::vector<runtime::SandboxSpec> specs;
+    std::vector<std::string> destroyed;
+    std::map<std::string, runtime::AgentAddress> objects;
+    std::map<std::string, runtime::Exit> exits;
+    std::optional<Error> create_error;
+    std::optional<Error> destroy_error;
+    std::optional<runtime::Exit> exit_while_creating;
+    std::shared_ptr<lifecycle::Latch> hold;
+    std::shared_ptr<lifecycle::Latch> hold_destroy;
+    std::function<void(const std::string&, const runtime::Exit&)> listener;
+};
+
+}  // namespace opensandbox::test_support
