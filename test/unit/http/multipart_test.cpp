@@ -84,7 +84,7 @@ TEST_CASE("parts come through whatever the pieces", "[http][multipart]") {
 
 TEST_CASE("a large binary part is streamed unchanged", "[http][multipart]") {
     std::string content;
-    for (int i = 0; i < 1'000'000; ++i)
+    for (unsigned i = 0; i < 1'000'000; ++i)
         content += static_cast<char>((i * 7919) >> 5);
     auto parsed = parse(part("name=f", content) + "--XX--", 8191, 65536);
     REQUIRE(parsed.parts.size() == 1);

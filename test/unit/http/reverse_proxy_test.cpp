@@ -191,7 +191,7 @@ TEST_CASE("large bodies stream through in both directions at once", "[http][prox
     Proxy proxy(loop, backend.port);
     auto chunked = GENERATE(true, false);
     std::string body;
-    for (int i = 0; i < 3'000'000; ++i)
+    for (unsigned i = 0; i < 3'000'000; ++i)
         body += static_cast<char>((i * 7919) >> 6);
     struct Body final : BodyReader {
         Body(const std::string& t, bool c) : text(t), chunked(c) {}
