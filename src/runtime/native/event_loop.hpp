@@ -29,6 +29,7 @@ class EventLoop {
         Watch& operator=(Watch&& other) noexcept;
         ~Watch() { reset(); }
         void reset();
+        [[nodiscard]] explicit operator bool() const { return loop_ != nullptr; }
 
       private:
         friend class EventLoop;
@@ -37,8 +38,8 @@ class EventLoop {
         std::uint64_t token_ = 0;
     };
 
-    /// `events` are EPOLL*; the descriptor is borrowed and must stay open while watched. A handler
-    /// may end its own watch.
+    /// `events` are EPOLL*; the descriptor is borrowed, must stay open while watched and may be
+    /// watched once at a time. A handler may end its own watch.
     Watch watch(int fd, std::uint32_t events, Handler handler);
     /// Calls once, on the loop.
     void run_after(Clock::duration delay, std::function<void()> action);

@@ -183,6 +183,7 @@ void SandboxTable::fail(const Entry& sandbox, Error error) {
 }
 
 void SandboxTable::watch_death(const Entry& sandbox) {
+    if (sandbox->death_watch) return;
     sandbox->death_watch = loop_->watch(sandbox->parts.pidfd.get(), EPOLLIN,
                                         [this, sandbox](std::uint32_t) { on_death(sandbox); });
 }

@@ -36,15 +36,19 @@ Status become_root() {
     return check(::unshare(CLONE_NEWCGROUP), "unshare cgroup");
 }
 
-Status enter_skeleton(const Host& host) {
+/// The new root covers some directory of the host's in this mount namespace alone. It must be one
+/// that everybody may enter: to its files root in here is a stranger.
+Status enter_skeleton() {
     if (auto s = make_mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr); !s) return s;
-    const std::string root = host.options.sandboxes_directory().string();
-    if (auto s = make_mount("tmpfs", root.c_str(), "tmpfs", MS_NOSUID | MS_NODEV,
-                            "mode=755,size=1m,nr_inodes=64");
-        !s) {
-        return s;
+    Status mounted;
+    for (const char* path : {"/tmp", "/mnt", "/run", "/var"}) {
+        mounted = make_mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV,
+                             "mode=755,size=1m,nr_inodes=64");
+        if (!mounted) continue;
+        if (auto s = check(::chdir(path), std::string("chdir ") + path); !s) return s;
+        break;
     }
-    if (auto s = check(::chdir(root.c_str()), "chdir " + root); !s) return s;
+    if (!mounted) return mounted;
     for (const char* name : {"proc", "sys", "dev", "new", "files", "empty"}) {
         if (auto s = check(::mkdir(name, 0755), std::string("mkdir ") + name); !s) return s;
     }
@@ -168,7 +172,7 @@ Status leave_host_tree() {
 
 Status become_blank(const Host& host, SlotId slot) {
     if (auto s = become_root(); !s) return s.error().within("become root");
-    if (auto s = enter_skeleton(host); !s) return s.error().within("skeleton");
+    if (auto s = enter_skeleton(); !s) return s.error().within("skeleton");
     if (auto s = mount_kernel_file_systems(); !s) return s.error().within("kernel file systems");
     if (auto s = make_devices(); !s) return s.error().within("devices");
     if (auto s = configure_network(host, slot); !s) return s.error().within("network");

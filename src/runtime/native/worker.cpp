@@ -62,6 +62,7 @@ void remove(SlotMaker& maker, SlotId slot) {
     }
     (void)socket.release();
     ::close_range(worker_descriptor + 1, ~0U, 0);
+    for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);

@@ -76,6 +76,8 @@ void SpawnerFixture::start_spawner() {
     spawner_ = ::fork();
     REQUIRE(spawner_ >= 0);
     if (spawner_ == 0) {
+        // The test framework's handlers are not for a process forked from it.
+        for (const int number : {SIGTERM, SIGINT, SIGSEGV, SIGABRT}) ::signal(number, SIG_DFL);
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);
         ::close(ends[0]);
         std::vector<std::string> words{"spawner", "--state-directory", state_.string(),
@@ -119,16 +121,19 @@ void SpawnerFixture::connect() {
 
 template <class T>
 T SpawnerFixture::run(std::function<Awaitable<T>()> body) {
-    std::optional<T> result;
-    auto task = [](std::function<Awaitable<T>()> work, std::optional<T>& into) -> Awaitable<void> {
-        into.emplace(co_await work());
+    // Shared, since a coroutine that comes too late still writes it.
+    auto result = std::make_shared<std::optional<T>>();
+    auto task = [](std::function<Awaitable<T>()> work,
+                   std::shared_ptr<std::optional<T>> into) -> Awaitable<void> {
+        auto value = co_await work();
+        into->emplace(std::move(value));
     };
     net::spawn(loop_.get_executor(), task(std::move(body), result), "test");
     const auto end = std::chrono::steady_clock::now() + 60s;
     loop_.restart();
-    while (!result && std::chrono::steady_clock::now() < end) loop_.run_one_for(100ms);
-    if (!result) FAIL("no answer within a minute");
-    return std::move(*result);
+    while (!*result && std::chrono::steady_clock::now() < end) loop_.run_one_for(100ms);
+    if (!*result) FAIL("no answer within a minute");
+    return std::move(**result);
 }
 
 Result<AgentAddress> SpawnerFixture::create(const SandboxSpec& spec) {
