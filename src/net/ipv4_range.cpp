@@ -28,8 +28,7 @@ Result<Ipv4Range> Ipv4Range::parse(std::string_view text) {
 
     const auto digits = text.substr(slash + 1);
     unsigned prefix = 0;
-    const auto [end, error] =
-        std::from_chars(digits.data(), digits.data() + digits.size(), prefix);
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), prefix);
     if (error != std::errc{} || end != digits.data() + digits.size())
         return bad_range(text, "the prefix length must be a number");
     if (prefix < min_prefix || prefix > max_prefix)

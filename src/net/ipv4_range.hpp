@@ -1,12 +1,12 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <boost/asio/ip/address_v4.hpp>
 
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "base/error.hpp"
 
 namespace opensandbox::net {
 

@@ -48,7 +48,9 @@ NetlinkMessage::NetlinkMessage(std::uint16_t type, std::uint16_t flags) {
     head->nlmsg_flags = flags;
 }
 
-nlmsghdr& NetlinkMessage::head() { return *reinterpret_cast<nlmsghdr*>(buffer_.data()); }
+nlmsghdr& NetlinkMessage::head() {
+    return *reinterpret_cast<nlmsghdr*>(buffer_.data());
+}
 
 NetlinkBytes NetlinkMessage::bytes() const {
     return NetlinkBytes(buffer_).first(
@@ -75,8 +77,8 @@ NetlinkMessage& NetlinkMessage::put_u32(std::uint16_t type, std::uint32_t value)
 
 NetlinkMessage& NetlinkMessage::put_text(std::uint16_t type, std::string_view text) {
     const std::string terminated(text);
-    return put(type, {reinterpret_cast<const std::uint8_t*>(terminated.c_str()),
-                      terminated.size() + 1});
+    return put(type,
+               {reinterpret_cast<const std::uint8_t*>(terminated.c_str()), terminated.size() + 1});
 }
 
 std::size_t NetlinkMessage::begin(std::uint16_t type) {
@@ -107,14 +109,13 @@ std::optional<NetlinkVerdict> parse_netlink_verdict(NetlinkBytes message) {
         // The refused message is quoted whole unless the flag says that its header is all.
         const bool capped = (head.nlmsg_flags & NLM_F_CAPPED) != 0;
         const std::size_t quoted = capped ? sizeof(nlmsghdr) : reply.msg.nlmsg_len;
-        verdict.explanation = explanation(
-            message, MNL_NLMSG_HDRLEN + offsetof(nlmsgerr, msg) + MNL_ALIGN(quoted));
+        verdict.explanation =
+            explanation(message, MNL_NLMSG_HDRLEN + offsetof(nlmsgerr, msg) + MNL_ALIGN(quoted));
     }
     return verdict;
 }
 
-bool split_netlink_datagram(NetlinkBytes datagram,
-                            const std::function<bool(NetlinkBytes)>& each) {
+bool split_netlink_datagram(NetlinkBytes datagram, const std::function<bool(NetlinkBytes)>& each) {
     while (!datagram.empty()) {
         if (datagram.size() < MNL_NLMSG_HDRLEN) return false;
         const std::size_t length = read<nlmsghdr>(datagram).nlmsg_len;

@@ -56,9 +56,9 @@ struct NetlinkVerdict {
     std::string explanation;
 };
 
-/// Reads an NLMSG_ERROR message (an acknowledgement when its error is 0) or the NLMSG_DONE that ends
-/// a dump, with the explanation of an extended acknowledgement. `message` is one whole message,
-/// aligned to 4 bytes. Empty when it is neither or is malformed.
+/// Reads an NLMSG_ERROR message (an acknowledgement when its error is 0) or the NLMSG_DONE that
+/// ends a dump, with the explanation of an extended acknowledgement. `message` is one whole
+/// message, aligned to 4 bytes. Empty when it is neither or is malformed.
 std::optional<NetlinkVerdict> parse_netlink_verdict(NetlinkBytes message);
 
 /// Calls `each` with every whole message of a datagram (aligned to 4 bytes) until it returns false.

@@ -133,7 +133,8 @@ Result<std::vector<std::uint8_t>> NetlinkSocket::exchange(NetlinkMessage& messag
         if (answer->verdict.error != 0) return netlink_error(answer->verdict, what);
         if (!answer->interrupted) return std::move(answer->data);
     }
-    return Error(ErrorCode::unavailable, std::string(what) + ": changes keep interrupting the list");
+    return Error(ErrorCode::unavailable,
+                 std::string(what) + ": changes keep interrupting the list");
 }
 
 Result<std::vector<NetlinkVerdict>> NetlinkSocket::transact(NetlinkBytes datagram,

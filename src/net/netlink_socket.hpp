@@ -1,12 +1,12 @@
 #pragma once
 
-#include <cstdint>
-#include <string_view>
-#include <vector>
-
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "net/netlink_message.hpp"
+
+#include <cstdint>
+#include <string_view>
+#include <vector>
 
 namespace opensandbox::net {
 

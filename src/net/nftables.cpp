@@ -7,9 +7,9 @@
 #include <libnftnl/rule.h>
 #include <libnftnl/table.h>
 #include <linux/netfilter.h>
-#include <linux/netfilter_arp.h>
 #include <linux/netfilter/nf_tables.h>
 #include <linux/netfilter/nfnetlink.h>
+#include <linux/netfilter_arp.h>
 
 #include <algorithm>
 #include <cstring>
@@ -62,7 +62,9 @@ constexpr std::uint16_t message_type(std::uint16_t type) {
     return static_cast<std::uint16_t>(NFNL_SUBSYS_NFTABLES << 8 | type);
 }
 
-std::string quoted(std::string_view name) { return '"' + std::string(name) + '"'; }
+std::string quoted(std::string_view name) {
+    return '"' + std::string(name) + '"';
+}
 
 /// Asks for every table, chain or rule and counts those under this table name.
 Result<std::uint32_t> count_objects(NetlinkSocket& socket, std::uint16_t type,
@@ -85,7 +87,8 @@ Result<std::uint32_t> count_objects(NetlinkSocket& socket, std::uint16_t type,
 std::uint64_t big_endian(std::optional<NetlinkBytes> bytes) {
     std::uint64_t value = 0;
     if (bytes && bytes->size() == sizeof(value))
-        for (const auto byte : *bytes) value = value << 8 | byte;
+        for (const auto byte : *bytes)
+            value = value << 8 | byte;
     return value;
 }
 
@@ -115,9 +118,9 @@ void Transaction::append(std::string label, std::uint16_t type, Family family, s
                          const Build& build) {
     if (failed_) return;
     steps_.push_back(std::move(label));
-    nlmsghdr* message = nftnl_nlmsg_build_hdr(
-        reinterpret_cast<char*>(scratch_.data()), type, static_cast<std::uint16_t>(family), flags,
-        static_cast<std::uint32_t>(steps_.size()));
+    nlmsghdr* message = nftnl_nlmsg_build_hdr(reinterpret_cast<char*>(scratch_.data()), type,
+                                              static_cast<std::uint16_t>(family), flags,
+                                              static_cast<std::uint32_t>(steps_.size()));
     build(message);
     finish(message);
 }
@@ -139,16 +142,15 @@ void Transaction::delete_table(Family family, std::string_view table) {
 void Transaction::add_counter(Family family, std::string_view table, std::string_view counter) {
     check_name(table);
     check_name(counter);
-    append("add counter " + quoted(counter), NFT_MSG_NEWOBJ, family, NLM_F_CREATE,
-           [&](nlmsghdr* m) {
-               auto object = allocated<Object>(nftnl_obj_alloc());
-               nftnl_obj_set_u32(object.get(), NFTNL_OBJ_FAMILY,
-                                 static_cast<std::uint32_t>(family));
-               nftnl_obj_set_u32(object.get(), NFTNL_OBJ_TYPE, NFT_OBJECT_COUNTER);
-               nftnl_obj_set_str(object.get(), NFTNL_OBJ_TABLE, std::string(table).c_str());
-               nftnl_obj_set_str(object.get(), NFTNL_OBJ_NAME, std::string(counter).c_str());
-               nftnl_obj_nlmsg_build_payload(m, object.get());
-           });
+    append(
+        "add counter " + quoted(counter), NFT_MSG_NEWOBJ, family, NLM_F_CREATE, [&](nlmsghdr* m) {
+            auto object = allocated<Object>(nftnl_obj_alloc());
+            nftnl_obj_set_u32(object.get(), NFTNL_OBJ_FAMILY, static_cast<std::uint32_t>(family));
+            nftnl_obj_set_u32(object.get(), NFTNL_OBJ_TYPE, NFT_OBJECT_COUNTER);
+            nftnl_obj_set_str(object.get(), NFTNL_OBJ_TABLE, std::string(table).c_str());
+            nftnl_obj_set_str(object.get(), NFTNL_OBJ_NAME, std::string(counter).c_str());
+            nftnl_obj_nlmsg_build_payload(m, object.get());
+        });
 }
 
 void Transaction::add_chain(Family family, std::string_view table, std::string_view chain) {

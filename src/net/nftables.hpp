@@ -1,5 +1,9 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "net/ipv4_range.hpp"
+#include "net/netlink_socket.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -7,10 +11,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/error.hpp"
-#include "net/ipv4_range.hpp"
-#include "net/netlink_socket.hpp"
 
 struct nftnl_rule;
 struct nftnl_expr;
@@ -67,7 +67,8 @@ class Rule {
     Rule& connection(std::uint32_t states);
     /// Its destination was rewritten.
     Rule& destination_translated();
-    /// The route to its source does not lead over the link it came by. Not in output or postrouting.
+    /// The route to its source does not lead over the link it came by. Not in output or
+    /// postrouting.
     Rule& source_not_routed_back();
 
     /// Counts into a named counter of the table.

@@ -1,3 +1,5 @@
+#include "net/nftables.hpp"
+
 #include <libnftnl/expr.h>
 #include <libnftnl/rule.h>
 #include <linux/netfilter.h>
@@ -6,8 +8,6 @@
 #include <netinet/in.h>
 
 #include <new>
-
-#include "net/nftables.hpp"
 
 namespace opensandbox::net::nft {
 
@@ -23,7 +23,9 @@ static_assert(ConnectionState::fresh == NF_CT_STATE_BIT(IP_CT_NEW));
 
 }  // namespace
 
-void Rule::Free::operator()(nftnl_rule* rule) const { nftnl_rule_free(rule); }
+void Rule::Free::operator()(nftnl_rule* rule) const {
+    nftnl_rule_free(rule);
+}
 
 Rule::Rule() : rule_(nftnl_rule_alloc()) {
     if (!rule_) throw std::bad_alloc();
@@ -162,11 +164,17 @@ Rule& Rule::verdict(int code, std::string_view chain) {
     return *this;
 }
 
-Rule& Rule::accept() { return verdict(NF_ACCEPT); }
+Rule& Rule::accept() {
+    return verdict(NF_ACCEPT);
+}
 
-Rule& Rule::drop() { return verdict(NF_DROP); }
+Rule& Rule::drop() {
+    return verdict(NF_DROP);
+}
 
-Rule& Rule::go_to(std::string_view chain) { return verdict(NFT_GOTO, chain); }
+Rule& Rule::go_to(std::string_view chain) {
+    return verdict(NFT_GOTO, chain);
+}
 
 Rule& Rule::reject_with_reset() {
     auto* expression = append("reject");

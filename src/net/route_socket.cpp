@@ -36,7 +36,9 @@ std::string cidr(Ipv4Address address, unsigned prefix) {
     return address.to_string() + "/" + std::to_string(prefix);
 }
 
-std::string link_text(int link) { return "link " + std::to_string(link); }
+std::string link_text(int link) {
+    return "link " + std::to_string(link);
+}
 
 void put_address(NetlinkMessage& message, std::uint16_t type, Ipv4Address address) {
     const auto bytes = address.to_bytes();

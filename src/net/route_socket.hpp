@@ -1,5 +1,9 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "net/ipv4_range.hpp"
+#include "net/netlink_socket.hpp"
+
 #include <sys/types.h>
 
 #include <array>
@@ -8,10 +12,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/error.hpp"
-#include "net/ipv4_range.hpp"
-#include "net/netlink_socket.hpp"
 
 namespace opensandbox::net {
 

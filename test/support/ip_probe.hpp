@@ -1,19 +1,19 @@
 #pragma once
 
+#include "support/network_namespace.hpp"
+
 #include <arpa/inet.h>
 #include <linux/errqueue.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <poll.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <cstring>
+#include <poll.h>
 #include <stdexcept>
 #include <string>
 #include <system_error>
-
-#include "support/network_namespace.hpp"
 
 /// Sockets in network namespaces of a test's own, to see what gets through and what does not.
 namespace opensandbox::test {
@@ -138,8 +138,8 @@ inline std::string echo(const UniqueFd& client, const UniqueFd& server, const st
     checked(static_cast<int>(::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL)), "send");
     if (!wait_for(server.get(), POLLIN)) return "(nothing)";
     char buffer[256];
-    const auto size = checked(
-        static_cast<int>(::recv(server.get(), buffer, sizeof(buffer), 0)), "recv");
+    const auto size =
+        checked(static_cast<int>(::recv(server.get(), buffer, sizeof(buffer), 0)), "recv");
     return {buffer, static_cast<std::size_t>(size)};
 }
 
@@ -152,8 +152,8 @@ class Receiver {
     [[nodiscard]] std::string next() const {
         if (!wait_for(fd_.get(), POLLIN)) return "(nothing)";
         char buffer[256];
-        const auto size = checked(
-            static_cast<int>(::recv(fd_.get(), buffer, sizeof(buffer), 0)), "recv");
+        const auto size =
+            checked(static_cast<int>(::recv(fd_.get(), buffer, sizeof(buffer), 0)), "recv");
         return {buffer, static_cast<std::size_t>(size)};
     }
 
@@ -165,8 +165,8 @@ inline void send_datagram(const TestNamespace& place, const std::string& source,
                           const std::string& to, int port, const std::string& text) {
     const auto fd = bind_socket(place, source, 0, SOCK_DGRAM);
     const SocketAddress target(to, port);
-    checked(static_cast<int>(::sendto(fd.get(), text.data(), text.size(), 0, target.get(),
-                                      target.size)),
+    checked(static_cast<int>(
+                ::sendto(fd.get(), text.data(), text.size(), 0, target.get(), target.size)),
             "sendto");
 }
 
@@ -217,7 +217,8 @@ inline void send_senseless_segment(const TestNamespace& place, const std::string
         std::memcpy(&word, reinterpret_cast<const char*>(&summed) + at, sizeof(word));
         sum += word;
     }
-    while (sum > 0xffff) sum = (sum & 0xffff) + (sum >> 16);
+    while (sum > 0xffff)
+        sum = (sum & 0xffff) + (sum >> 16);
     summed.segment.check = static_cast<std::uint16_t>(~sum);
     place.run([&] {
         const UniqueFd fd(

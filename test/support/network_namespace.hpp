@@ -1,19 +1,18 @@
 #pragma once
 
-#include <fcntl.h>
-#include <sched.h>
-#include <unistd.h>
+#include "base/unique_fd.hpp"
 
 #include <cerrno>
+#include <fcntl.h>
 #include <fstream>
 #include <future>
+#include <sched.h>
 #include <stdexcept>
 #include <string>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 #include <utility>
-
-#include "base/unique_fd.hpp"
 
 namespace opensandbox::test {
 
@@ -34,10 +33,11 @@ class TestNamespace {
     /// the namespace for good and may be used from anywhere.
     template <class Body>
     auto run(Body body) const -> decltype(body()) {
-        return std::async(std::launch::async, [this, &body] {
-                   if (::setns(fd_.get(), CLONE_NEWNET) != 0) fail("setns");
-                   return body();
-               })
+        return std::async(std::launch::async,
+                          [this, &body] {
+                              if (::setns(fd_.get(), CLONE_NEWNET) != 0) fail("setns");
+                              return body();
+                          })
             .get();
     }
 

@@ -3,33 +3,40 @@
  * ships libmnl as a shared object only. Written from the interface's documentation and the netlink
  * protocol (linux/netlink.h); behaviour that is ours is marked.
  */
-#include <errno.h>
 #include <libmnl/libmnl.h>
+
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 /* Attributes */
 
-uint16_t mnl_attr_get_type(const struct nlattr* attr) { return attr->nla_type & NLA_TYPE_MASK; }
+uint16_t mnl_attr_get_type(const struct nlattr* attr) {
+    return attr->nla_type & NLA_TYPE_MASK;
+}
 
-uint16_t mnl_attr_get_len(const struct nlattr* attr) { return attr->nla_len; }
+uint16_t mnl_attr_get_len(const struct nlattr* attr) {
+    return attr->nla_len;
+}
 
 /* Ours: a length below the header counts as empty instead of wrapping round to 64 KiB. */
 uint16_t mnl_attr_get_payload_len(const struct nlattr* attr) {
     return attr->nla_len < MNL_ATTR_HDRLEN ? 0 : attr->nla_len - MNL_ATTR_HDRLEN;
 }
 
-void* mnl_attr_get_payload(const struct nlattr* attr) { return (char*)attr + MNL_ATTR_HDRLEN; }
+void* mnl_attr_get_payload(const struct nlattr* attr) {
+    return (char*)attr + MNL_ATTR_HDRLEN;
+}
 
 /* Ours: integers shorter than asked for read as zero in the missing bytes, never past the end.
  * Payloads are aligned to 4 bytes only, hence the copies. */
-#define GET_INTEGER(bits)                                                          \
-    uint##bits##_t mnl_attr_get_u##bits(const struct nlattr* attr) {               \
-        uint##bits##_t value = 0;                                                  \
-        size_t length = mnl_attr_get_payload_len(attr);                            \
-        memcpy(&value, mnl_attr_get_payload(attr),                                 \
-               length < sizeof(value) ? length : sizeof(value));                   \
-        return value;                                                              \
+#define GET_INTEGER(bits)                                            \
+    uint##bits##_t mnl_attr_get_u##bits(const struct nlattr* attr) { \
+        uint##bits##_t value = 0;                                    \
+        size_t length = mnl_attr_get_payload_len(attr);              \
+        memcpy(&value, mnl_attr_get_payload(attr),                   \
+               length < sizeof(value) ? length : sizeof(value));     \
+        return value;                                                \
     }
 GET_INTEGER(8)
 GET_INTEGER(16)
@@ -38,7 +45,9 @@ GET_INTEGER(64)
 #undef GET_INTEGER
 
 /* The caller validates that the string ends inside the attribute (MNL_TYPE_NUL_STRING). */
-const char* mnl_attr_get_str(const struct nlattr* attr) { return mnl_attr_get_payload(attr); }
+const char* mnl_attr_get_str(const struct nlattr* attr) {
+    return mnl_attr_get_payload(attr);
+}
 
 bool mnl_attr_ok(const struct nlattr* attr, int len) {
     return len >= (int)sizeof(struct nlattr) && attr->nla_len >= sizeof(struct nlattr) &&
@@ -62,12 +71,17 @@ static int invalid(int number) {
     return -1;
 }
 
-/* `expected` is the exact length the type demands, 0 when it has none. */
-static int validate(const struct nlattr* attr, enum mnl_attr_data_type type, size_t expected) {
+int mnl_attr_validate(const struct nlattr* attr, enum mnl_attr_data_type type) {
+    static const size_t exact[MNL_TYPE_MAX] = {
+        [MNL_TYPE_U8] = sizeof(uint8_t),     [MNL_TYPE_U16] = sizeof(uint16_t),
+        [MNL_TYPE_U32] = sizeof(uint32_t),   [MNL_TYPE_U64] = sizeof(uint64_t),
+        [MNL_TYPE_MSECS] = sizeof(uint64_t),
+    };
     size_t length = mnl_attr_get_payload_len(attr);
     const char* bytes = mnl_attr_get_payload(attr);
 
-    if (expected != 0 && length < expected) return invalid(ERANGE);
+    if ((unsigned)type >= MNL_TYPE_MAX) return invalid(EINVAL);
+    if (exact[type] != 0) return length == exact[type] ? 0 : invalid(ERANGE);
     switch (type) {
         case MNL_TYPE_FLAG:
             return length == 0 ? 0 : invalid(ERANGE);
@@ -78,33 +92,12 @@ static int validate(const struct nlattr* attr, enum mnl_attr_data_type type, siz
             return length == 0 ? invalid(ERANGE) : 0;
         case MNL_TYPE_NESTED: /* empty nests are allowed */
             return length != 0 && length < MNL_ATTR_HDRLEN ? invalid(ERANGE) : 0;
-        case MNL_TYPE_U8:
-        case MNL_TYPE_U16:
-        case MNL_TYPE_U32:
-        case MNL_TYPE_U64:
-        case MNL_TYPE_MSECS:
-            return expected != 0 && length > expected ? invalid(ERANGE) : 0;
         default:
             return 0;
     }
 }
 
-int mnl_attr_validate(const struct nlattr* attr, enum mnl_attr_data_type type) {
-    static const size_t exact[MNL_TYPE_MAX] = {
-        [MNL_TYPE_U8] = sizeof(uint8_t),   [MNL_TYPE_U16] = sizeof(uint16_t),
-        [MNL_TYPE_U32] = sizeof(uint32_t), [MNL_TYPE_U64] = sizeof(uint64_t),
-        [MNL_TYPE_MSECS] = sizeof(uint64_t),
-    };
-    if ((unsigned)type >= MNL_TYPE_MAX) return invalid(EINVAL);
-    return validate(attr, type, exact[type]);
-}
-
-int mnl_attr_validate2(const struct nlattr* attr, enum mnl_attr_data_type type, size_t len) {
-    if ((unsigned)type >= MNL_TYPE_MAX) return invalid(EINVAL);
-    return validate(attr, type, len);
-}
-
-int mnl_attr_parse_payload(const void* payload, size_t size, mnl_attr_cb_t cb, void* data) {
+static int parse_attributes(const void* payload, size_t size, mnl_attr_cb_t cb, void* data) {
     const char* end = (const char*)payload + size;
     const struct nlattr* attr = payload;
     while (end - (const char*)attr > 0 && mnl_attr_ok(attr, (int)(end - (const char*)attr))) {
@@ -119,13 +112,11 @@ int mnl_attr_parse(const struct nlmsghdr* nlh, unsigned int offset, mnl_attr_cb_
     size_t payload = mnl_nlmsg_get_payload_len(nlh);
     size_t skip = MNL_ALIGN(offset);
     if (skip > payload) return MNL_CB_OK;
-    return mnl_attr_parse_payload((char*)mnl_nlmsg_get_payload(nlh) + skip, payload - skip, cb,
-                                  data);
+    return parse_attributes((char*)mnl_nlmsg_get_payload(nlh) + skip, payload - skip, cb, data);
 }
 
 int mnl_attr_parse_nested(const struct nlattr* nest, mnl_attr_cb_t cb, void* data) {
-    return mnl_attr_parse_payload(mnl_attr_get_payload(nest), mnl_attr_get_payload_len(nest), cb,
-                                  data);
+    return parse_attributes(mnl_attr_get_payload(nest), mnl_attr_get_payload_len(nest), cb, data);
 }
 
 /* Ours: an attribute beyond the 16 bits of its length field is a bug of the caller. A wrapped
@@ -155,13 +146,9 @@ bool mnl_attr_put_check(struct nlmsghdr* nlh, size_t buflen, uint16_t type, size
     return true;
 }
 
-#define PUT_INTEGER(bits)                                                               \
-    void mnl_attr_put_u##bits(struct nlmsghdr* nlh, uint16_t type, uint##bits##_t v) {  \
-        mnl_attr_put(nlh, type, sizeof(v), &v);                                         \
-    }                                                                                   \
-    bool mnl_attr_put_u##bits##_check(struct nlmsghdr* nlh, size_t size, uint16_t type, \
-                                      uint##bits##_t v) {                               \
-        return mnl_attr_put_check(nlh, size, type, sizeof(v), &v);                      \
+#define PUT_INTEGER(bits)                                                              \
+    void mnl_attr_put_u##bits(struct nlmsghdr* nlh, uint16_t type, uint##bits##_t v) { \
+        mnl_attr_put(nlh, type, sizeof(v), &v);                                        \
     }
 PUT_INTEGER(8)
 PUT_INTEGER(16)
@@ -177,14 +164,6 @@ void mnl_attr_put_str(struct nlmsghdr* nlh, uint16_t type, const char* text) {
 /* With the terminating zero. */
 void mnl_attr_put_strz(struct nlmsghdr* nlh, uint16_t type, const char* text) {
     mnl_attr_put(nlh, type, strlen(text) + 1, text);
-}
-
-bool mnl_attr_put_str_check(struct nlmsghdr* nlh, size_t size, uint16_t type, const char* text) {
-    return mnl_attr_put_check(nlh, size, type, strlen(text), text);
-}
-
-bool mnl_attr_put_strz_check(struct nlmsghdr* nlh, size_t size, uint16_t type, const char* text) {
-    return mnl_attr_put_check(nlh, size, type, strlen(text) + 1, text);
 }
 
 struct nlattr* mnl_attr_nest_start(struct nlmsghdr* nlh, uint16_t type) {
@@ -205,13 +184,11 @@ void mnl_attr_nest_end(struct nlmsghdr* nlh, struct nlattr* start) {
         attribute_length((size_t)((char*)mnl_nlmsg_get_payload_tail(nlh) - (char*)start));
 }
 
-void mnl_attr_nest_cancel(struct nlmsghdr* nlh, struct nlattr* start) {
-    nlh->nlmsg_len -= (uint32_t)((char*)mnl_nlmsg_get_payload_tail(nlh) - (char*)start);
-}
-
 /* Messages */
 
-size_t mnl_nlmsg_size(size_t len) { return len + MNL_NLMSG_HDRLEN; }
+size_t mnl_nlmsg_size(size_t len) {
+    return len + MNL_NLMSG_HDRLEN;
+}
 
 size_t mnl_nlmsg_get_payload_len(const struct nlmsghdr* nlh) {
     return nlh->nlmsg_len < MNL_NLMSG_HDRLEN ? 0 : nlh->nlmsg_len - MNL_NLMSG_HDRLEN;
@@ -250,7 +227,9 @@ bool mnl_nlmsg_portid_ok(const struct nlmsghdr* nlh, unsigned int portid) {
     return nlh->nlmsg_pid == 0 || portid == 0 || nlh->nlmsg_pid == portid;
 }
 
-void* mnl_nlmsg_get_payload(const struct nlmsghdr* nlh) { return (char*)nlh + MNL_NLMSG_HDRLEN; }
+void* mnl_nlmsg_get_payload(const struct nlmsghdr* nlh) {
+    return (char*)nlh + MNL_NLMSG_HDRLEN;
+}
 
 void* mnl_nlmsg_get_payload_offset(const struct nlmsghdr* nlh, size_t offset) {
     return (char*)nlh + MNL_NLMSG_HDRLEN + MNL_ALIGN(offset);
@@ -280,7 +259,9 @@ struct mnl_nlmsg_batch* mnl_nlmsg_batch_start(void* buf, size_t limit) {
     return batch;
 }
 
-void mnl_nlmsg_batch_stop(struct mnl_nlmsg_batch* batch) { free(batch); }
+void mnl_nlmsg_batch_stop(struct mnl_nlmsg_batch* batch) {
+    free(batch);
+}
 
 bool mnl_nlmsg_batch_next(struct mnl_nlmsg_batch* batch) {
     const struct nlmsghdr* message = (const struct nlmsghdr*)batch->current;
@@ -293,26 +274,21 @@ bool mnl_nlmsg_batch_next(struct mnl_nlmsg_batch* batch) {
     return true;
 }
 
-/* After a batch was sent: starts over, with the message that had not fitted as the first one. */
-void mnl_nlmsg_batch_reset(struct mnl_nlmsg_batch* batch) {
-    batch->size = 0;
-    if (batch->overflow) {
-        const struct nlmsghdr* message = (const struct nlmsghdr*)batch->current;
-        size_t length = message->nlmsg_len;
-        memmove(batch->buffer, message, length);
-        batch->size = length;
-        batch->overflow = false;
-    }
-    batch->current = batch->buffer + batch->size;
+size_t mnl_nlmsg_batch_size(struct mnl_nlmsg_batch* batch) {
+    return batch->size;
 }
 
-size_t mnl_nlmsg_batch_size(struct mnl_nlmsg_batch* batch) { return batch->size; }
+void* mnl_nlmsg_batch_head(struct mnl_nlmsg_batch* batch) {
+    return batch->buffer;
+}
 
-void* mnl_nlmsg_batch_head(struct mnl_nlmsg_batch* batch) { return batch->buffer; }
+void* mnl_nlmsg_batch_current(struct mnl_nlmsg_batch* batch) {
+    return batch->current;
+}
 
-void* mnl_nlmsg_batch_current(struct mnl_nlmsg_batch* batch) { return batch->current; }
-
-bool mnl_nlmsg_batch_is_empty(struct mnl_nlmsg_batch* batch) { return batch->size == 0; }
+bool mnl_nlmsg_batch_is_empty(struct mnl_nlmsg_batch* batch) {
+    return batch->size == 0;
+}
 
 /* Sockets */
 
@@ -321,35 +297,14 @@ struct mnl_socket {
     struct sockaddr_nl address;
 };
 
-static struct mnl_socket* wrap(int fd) {
-    struct mnl_socket* nl = calloc(1, sizeof(*nl));
-    if (nl != NULL) nl->fd = fd;
-    return nl;
-}
-
-struct mnl_socket* mnl_socket_open2(int bus, int flags) {
-    int fd = socket(AF_NETLINK, SOCK_RAW | flags, bus);
-    if (fd < 0) return NULL;
-    struct mnl_socket* nl = wrap(fd);
-    if (nl == NULL) close(fd);
-    return nl;
-}
-
 /* Ours: always close-on-exec, because this program starts untrusted ones. */
-struct mnl_socket* mnl_socket_open(int bus) { return mnl_socket_open2(bus, SOCK_CLOEXEC); }
-
-struct mnl_socket* mnl_socket_fdopen(int fd) {
-    struct sockaddr_nl address;
-    socklen_t length = sizeof(address);
-    memset(&address, 0, sizeof(address));
-    if (getsockname(fd, (struct sockaddr*)&address, &length) < 0) return NULL;
-    if (address.nl_family != AF_NETLINK) {
-        errno = EINVAL;
-        return NULL;
-    }
-    struct mnl_socket* nl = wrap(fd);
-    if (nl != NULL) nl->address = address;
-    return nl;
+struct mnl_socket* mnl_socket_open(int bus) {
+    struct mnl_socket* nl = calloc(1, sizeof(*nl));
+    if (nl == NULL) return NULL;
+    nl->fd = socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, bus);
+    if (nl->fd >= 0) return nl;
+    free(nl);
+    return NULL;
 }
 
 int mnl_socket_bind(struct mnl_socket* nl, unsigned int groups, pid_t pid) {
@@ -373,9 +328,13 @@ int mnl_socket_close(struct mnl_socket* nl) {
     return result;
 }
 
-int mnl_socket_get_fd(const struct mnl_socket* nl) { return nl->fd; }
+int mnl_socket_get_fd(const struct mnl_socket* nl) {
+    return nl->fd;
+}
 
-unsigned int mnl_socket_get_portid(const struct mnl_socket* nl) { return nl->address.nl_pid; }
+unsigned int mnl_socket_get_portid(const struct mnl_socket* nl) {
+    return nl->address.nl_pid;
+}
 
 ssize_t mnl_socket_sendto(const struct mnl_socket* nl, const void* req, size_t size) {
     struct sockaddr_nl kernel;
@@ -400,14 +359,6 @@ ssize_t mnl_socket_recvfrom(const struct mnl_socket* nl, void* buf, size_t size)
     return received;
 }
 
-int mnl_socket_setsockopt(const struct mnl_socket* nl, int type, void* buf, socklen_t len) {
-    return setsockopt(nl->fd, SOL_NETLINK, type, buf, len);
-}
-
-int mnl_socket_getsockopt(const struct mnl_socket* nl, int type, void* buf, socklen_t* len) {
-    return getsockopt(nl->fd, SOL_NETLINK, type, buf, len);
-}
-
 /* Replies */
 
 static int control_message(const struct nlmsghdr* nlh) {
@@ -426,8 +377,8 @@ static int control_message(const struct nlmsghdr* nlh) {
     }
 }
 
-int mnl_cb_run2(const void* buf, size_t numbytes, unsigned int seq, unsigned int portid,
-                mnl_cb_t cb_data, void* data, mnl_cb_t* cb_ctl, unsigned int cb_ctl_len) {
+int mnl_cb_run(const void* buf, size_t numbytes, unsigned int seq, unsigned int portid,
+               mnl_cb_t cb_data, void* data) {
     const struct nlmsghdr* nlh = buf;
     int left = numbytes > INT32_MAX ? INT32_MAX : (int)numbytes;
     int verdict = MNL_CB_OK;
@@ -437,20 +388,12 @@ int mnl_cb_run2(const void* buf, size_t numbytes, unsigned int seq, unsigned int
         if (!mnl_nlmsg_seq_ok(nlh, seq)) return invalid(EPROTO);
         if (nlh->nlmsg_flags & NLM_F_DUMP_INTR) return invalid(EINTR);
 
-        if (nlh->nlmsg_type >= NLMSG_MIN_TYPE) {
-            if (cb_data != NULL) verdict = cb_data(nlh, data);
-        } else if (nlh->nlmsg_type < cb_ctl_len && cb_ctl != NULL && cb_ctl[nlh->nlmsg_type]) {
-            verdict = cb_ctl[nlh->nlmsg_type](nlh, data);
-        } else {
+        if (nlh->nlmsg_type < NLMSG_MIN_TYPE)
             verdict = control_message(nlh);
-        }
+        else if (cb_data != NULL)
+            verdict = cb_data(nlh, data);
         if (verdict <= MNL_CB_STOP) return verdict;
         nlh = mnl_nlmsg_next(nlh, &left);
     }
     return verdict;
-}
-
-int mnl_cb_run(const void* buf, size_t numbytes, unsigned int seq, unsigned int portid,
-               mnl_cb_t cb_data, void* data) {
-    return mnl_cb_run2(buf, numbytes, seq, portid, cb_data, data, NULL, 0);
 }

@@ -1,13 +1,13 @@
 #include "runtime/native/firewall.hpp"
 
+#include "net/netlink_socket.hpp"
+#include "net/nftables.hpp"
+
 #include <linux/netlink.h>
 #include <netinet/in.h>
 
 #include <algorithm>
 #include <array>
-
-#include "net/netlink_socket.hpp"
-#include "net/nftables.hpp"
 
 namespace opensandbox::runtime::native {
 
@@ -118,8 +118,7 @@ void write_input(Table& table, const FirewallOptions& options) {
 void write_forward(Table& table, const FirewallOptions& options) {
     const auto& prefix = options.interface_prefix;
     table.base_chain("forward", "filter", Hook::forward, before_filters);
-    table.rule(
-        Rule().from_interfaces(prefix).connection(net::nft::invalid).count(denied).drop());
+    table.rule(Rule().from_interfaces(prefix).connection(net::nft::invalid).count(denied).drop());
     table.rule(Rule().from_interfaces(prefix).to_interfaces(prefix).go_to(refuse_chain));
     table.rule(Rule()
                    .to_interfaces(prefix)
@@ -130,8 +129,7 @@ void write_forward(Table& table, const FirewallOptions& options) {
     for (const auto& block : metadata_services)
         table.rule(Rule().is_ipv4().destination(block.network, block.prefix).go_to(refuse_chain));
     // Meant for an address of this host, which hands the port on, to a container for one.
-    table.rule(
-        Rule().connection(net::nft::fresh).destination_translated().go_to(refuse_chain));
+    table.rule(Rule().connection(net::nft::fresh).destination_translated().go_to(refuse_chain));
 }
 
 void write_postrouting(Table& table, const FirewallOptions& options) {

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "net/ipv4_range.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "base/error.hpp"
-#include "net/ipv4_range.hpp"
 
 /// What packets of native sandboxes may do, enforced on the host's side of their links, where root
 /// inside cannot reach it.
@@ -14,13 +14,12 @@ namespace opensandbox::runtime::native {
 /// Which links and addresses the rules are about. Servers that share a host differ in all three.
 struct FirewallOptions {
     FirewallOptions(std::string table_name, net::Ipv4Range address_range, std::string prefix)
-        : table(std::move(table_name)),
-          range(address_range),
-          interface_prefix(std::move(prefix)) {}
+        : table(std::move(table_name)), range(address_range), interface_prefix(std::move(prefix)) {}
 
-    std::string table;             ///< nftables table, family inet; 1 to 255 bytes, [A-Za-z0-9_]
-    net::Ipv4Range range;          ///< addresses of the sandboxes
-    std::string interface_prefix;  ///< every link whose name begins so is a sandbox's; 1 to 14 bytes
+    std::string table;     ///< nftables table, family inet; 1 to 255 bytes, [A-Za-z0-9_]
+    net::Ipv4Range range;  ///< addresses of the sandboxes
+    std::string
+        interface_prefix;  ///< every link whose name begins so is a sandbox's; 1 to 14 bytes
 };
 
 /// Installs the rules for this network namespace in one transaction; a table of that name is

@@ -8,7 +8,9 @@ using opensandbox::net::Ipv4Range;
 
 namespace {
 
-Ipv4Address address(const char* text) { return boost::asio::ip::make_address_v4(text); }
+Ipv4Address address(const char* text) {
+    return boost::asio::ip::make_address_v4(text);
+}
 
 std::string refusal(const char* text) {
     const auto range = Ipv4Range::parse(text);

@@ -1,5 +1,9 @@
 #include "net/netlink_message.hpp"
 
+#include "net/netlink_socket.hpp"
+#include "net/nftables.hpp"
+#include "net/route_socket.hpp"
+
 #include <catch2/catch.hpp>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -7,10 +11,6 @@
 #include <cerrno>
 #include <cstring>
 #include <vector>
-
-#include "net/netlink_socket.hpp"
-#include "net/nftables.hpp"
-#include "net/route_socket.hpp"
 
 using namespace opensandbox;
 using namespace opensandbox::net;
@@ -89,7 +89,8 @@ TEST_CASE("a refusal carries the errno and the kernel's explanation") {
         CHECK(verdict->explanation == "Nope");
     }
     SECTION("unless it says that there is none") {
-        const auto verdict = parse_netlink_verdict(message(NLMSG_ERROR, 0, refusal(EINVAL, explained)));
+        const auto verdict =
+            parse_netlink_verdict(message(NLMSG_ERROR, 0, refusal(EINVAL, explained)));
         REQUIRE(verdict);
         CHECK(verdict->explanation.empty());
     }

@@ -1,10 +1,10 @@
 #include "net/nftables.hpp"
 
+#include "support/network_namespace.hpp"
+
 #include <catch2/catch.hpp>
 #include <linux/netlink.h>
 #include <netinet/in.h>
-
-#include "support/network_namespace.hpp"
 
 using namespace opensandbox;
 using namespace opensandbox::net;
@@ -104,7 +104,8 @@ TEST_CASE("the kernel takes as large a rule as may be built") {
     transaction.add_counter(Family::inet, long_name, long_name);
     transaction.add_chain(Family::inet, long_name, long_name);
     Rule rule;
-    for (std::size_t i = 0; i < Rule::limit; ++i) rule.count(long_name);
+    for (std::size_t i = 0; i < Rule::limit; ++i)
+        rule.count(long_name);
     CHECK(rule.valid());
     transaction.add_rule(Family::inet, long_name, long_name, rule);
     const auto done = transaction.commit(socket);
@@ -118,8 +119,12 @@ TEST_CASE("what cannot be said in nftables is refused before it is sent") {
     TestNamespace place;
     auto socket = open_in(place);
     Transaction transaction;
-    SECTION("a name too long") { transaction.add_table(Family::inet, std::string(256, 'n')); }
-    SECTION("no name") { transaction.add_table(Family::inet, ""); }
+    SECTION("a name too long") {
+        transaction.add_table(Family::inet, std::string(256, 'n'));
+    }
+    SECTION("no name") {
+        transaction.add_table(Family::inet, "");
+    }
     SECTION("a name with a zero byte") {
         transaction.add_table(Family::inet, std::string_view("a\0b", 3));
     }
@@ -127,7 +132,8 @@ TEST_CASE("what cannot be said in nftables is refused before it is sent") {
         transaction.add_table(Family::inet, "t");
         transaction.add_chain(Family::inet, "t", "c");
         Rule rule;
-        for (std::size_t i = 0; i <= Rule::limit; ++i) rule.count("x");
+        for (std::size_t i = 0; i <= Rule::limit; ++i)
+            rule.count("x");
         transaction.add_rule(Family::inet, "t", "c", rule);
     }
     const auto done = transaction.commit(socket);

@@ -1,5 +1,7 @@
 #include "net/route_socket.hpp"
 
+#include "support/network_namespace.hpp"
+
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>
 #include <net/if.h>
@@ -11,8 +13,6 @@
 #include <cstring>
 #include <memory>
 
-#include "support/network_namespace.hpp"
-
 using namespace opensandbox;
 using namespace opensandbox::net;
 using opensandbox::test::TestNamespace;
@@ -22,7 +22,9 @@ namespace {
 constexpr MacAddress host_mac{0x02, 0xfe, 0, 0, 0, 1};
 constexpr MacAddress peer_mac{0x02, 0xfe, 0, 0, 0, 2};
 
-Ipv4Address address(const char* text) { return boost::asio::ip::make_address_v4(text); }
+Ipv4Address address(const char* text) {
+    return boost::asio::ip::make_address_v4(text);
+}
 
 RouteSocket open_in(const TestNamespace& place) {
     return place.run([] { return RouteSocket::open().value(); });
@@ -60,7 +62,9 @@ std::string mac_of(const TestNamespace& place, const std::string& link) {
     return {ask(place, link, SIOCGIFHWADDR).ifr_hwaddr.sa_data, 6};
 }
 
-std::string bytes_of(const MacAddress& mac) { return {mac.begin(), mac.end()}; }
+std::string bytes_of(const MacAddress& mac) {
+    return {mac.begin(), mac.end()};
+}
 
 /// The source address the kernel would choose towards `to`; empty when there is no route.
 std::string source_towards(const TestNamespace& place, const char* to) {
@@ -80,10 +84,10 @@ std::string source_towards(const TestNamespace& place, const char* to) {
     });
 }
 
-#define NEEDS_NAMESPACES()                                        \
-    if (!TestNamespace::permitted()) {                            \
+#define NEEDS_NAMESPACES()                                         \
+    if (!TestNamespace::permitted()) {                             \
         WARN("not permitted to make network namespaces: skipped"); \
-        return;                                                   \
+        return;                                                    \
     }
 
 }  // namespace
@@ -215,9 +219,8 @@ TEST_CASE("routes decide link and source, and name themselves when refused") {
     REQUIRE(pair.here.add_address(lo, address("10.99.0.1"), 32).has_value());
     REQUIRE(pair.here.add_address(lo, address("10.77.0.1"), 32).has_value());
 
-    const Ipv4Route route{.destination = address("10.77.0.2"),
-                          .link = veth,
-                          .source = address("10.77.0.1")};
+    const Ipv4Route route{
+        .destination = address("10.77.0.2"), .link = veth, .source = address("10.77.0.1")};
     REQUIRE(pair.here.add_route(route).has_value());
     CHECK(source_towards(pair.host, "10.77.0.2") == "10.77.0.1");
 
@@ -225,8 +228,9 @@ TEST_CASE("routes decide link and source, and name themselves when refused") {
         const auto refused = pair.here.add_route(route);
         REQUIRE_FALSE(refused.has_value());
         CHECK(refused.error().code() == ErrorCode::conflict);
-        CHECK_THAT(refused.error().message(),
-                   Catch::StartsWith("add route to 10.77.0.2/32 over link " + std::to_string(veth)));
+        CHECK_THAT(
+            refused.error().message(),
+            Catch::StartsWith("add route to 10.77.0.2/32 over link " + std::to_string(veth)));
     }
     SECTION("a default route needs a gateway within reach") {
         const auto refused = pair.here.add_default_route(veth, address("192.0.2.1"));

@@ -1,5 +1,11 @@
 #pragma once
 
+#include "net/netlink_socket.hpp"
+#include "net/nftables.hpp"
+#include "net/route_socket.hpp"
+#include "runtime/native/firewall.hpp"
+#include "support/ip_probe.hpp"
+
 #include <libnftnl/expr.h>
 #include <libnftnl/rule.h>
 #include <linux/if_addr.h>
@@ -12,12 +18,6 @@
 #include <chrono>
 #include <string>
 #include <thread>
-
-#include "net/netlink_socket.hpp"
-#include "net/nftables.hpp"
-#include "net/route_socket.hpp"
-#include "runtime/native/firewall.hpp"
-#include "support/ip_probe.hpp"
 
 /// A host with two sandboxes and an outside, all in namespaces of the test's own:
 ///
@@ -43,8 +43,7 @@ inline net::RouteSocket open_routes(const TestNamespace& place) {
 }
 
 /// Usable at once, without duplicate address detection.
-inline void add_ipv6(const TestNamespace& place, const std::string& link,
-                     const std::string& text) {
+inline void add_ipv6(const TestNamespace& place, const std::string& link, const std::string& text) {
     const int index = open_routes(place).link_index(link).value();
     place.run([&] {
         auto socket = net::NetlinkSocket::open(NETLINK_ROUTE).value();
@@ -210,8 +209,7 @@ struct Topology {
 
     void connect_outside() const {
         auto here = open_routes(host);
-        const int out = here
-                            .create_veth({"out",
+        const int out = here.create_veth({"out",
                                           {0x02, 0xfd, 0, 0, 0, 1},
                                           "eth0",
                                           {0x02, 0xfd, 0, 0, 0, 2},
