@@ -191,9 +191,11 @@ void SandboxTable::watch_death(const Entry& sandbox) {
 void SandboxTable::on_death(const Entry& sandbox) {
     sandbox->death_watch.reset();
     const auto end = process_end(sandbox->parts.pidfd.get());
-    // An adopted process is init's child: its end can be read only once init has reaped it.
-    if (!end && ++sandbox->death_checks < 200) {
-        loop_->run_after(5ms, [this, weak = std::weak_ptr(sandbox)] {
+    // An adopted process is init's child: its end can be read only once init has reaped it, and
+    // some reap once a second.
+    const bool wanted = !sandbox->failure && sandbox->destroyed.empty();
+    if (!end && wanted && ++sandbox->death_checks < 300) {
+        loop_->run_after(sandbox->death_checks < 200 ? 5ms : 50ms, [this, weak = std::weak_ptr(sandbox)] {
             if (const auto held = weak.lock()) on_death(held);
         });
         return;
