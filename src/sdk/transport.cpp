@@ -52,7 +52,7 @@ Awaitable<Result<std::unique_ptr<http::ClientResponse>>> Transport::send(http::C
                                 std::move(call.fields));
     for (const auto& [name, value] : route.headers) request.head.fields.set(name, value);
     if (!request.head.fields.has("Host")) request.head.fields.set("Host", route.host);
-    request.head.fields.set("User-Agent", std::string("OpenSandbox-Cpp-SDK/") + kVersion);
+    request.head.fields.set("User-Agent", std::string("OpenSandbox-Cpp-SDK/") + kContractVersion);
     request.content = std::move(call.content);
     request.stream = call.stream;
     auto response = co_await client.send(route.origin, std::move(request));
