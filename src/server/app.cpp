@@ -30,16 +30,20 @@ std::string choose_request_id(const http::RequestHead& request) {
     return std::string(given);
 }
 
-App::App(Services& services) : services_(services) {
-    add_service_routes(router_, services);
-    add_metrics_event_routes(router_, services);
+App::App(std::unique_ptr<Services> services) : owned_(std::move(services)), services_(*owned_) {
+    add_service_routes(router_, services_);
+    add_metrics_event_routes(router_, services_);
     for (Mount mount : {"/v1", ""}) {
-        add_sandbox_routes(router_, services, mount);
-        add_endpoint_routes(router_, services, mount);
-        add_proxy_routes(router_, services, mount);
-        add_image_routes(router_, services, mount);
-        add_unsupported_routes(router_, services, mount);
+        add_sandbox_routes(router_, services_, mount);
+        add_endpoint_routes(router_, services_, mount);
+        add_proxy_routes(router_, services_, mount);
+        add_image_routes(router_, services_, mount);
+        add_unsupported_routes(router_, services_, mount);
     }
+}
+
+http::Handler App::handler(std::shared_ptr<App> app) {
+    return [app = std::move(app)](http::Exchange& exchange) { return app->handle(exchange); };
 }
 
 Awaitable<void> App::handle(http::Exchange& exchange) {

@@ -1,25 +1,30 @@
 #pragma once
 
+#include <memory>
+
 #include "http/router.hpp"
 #include "server/api/services.hpp"
 
 namespace opensandbox::server {
 
 /// The HTTP face of the server: request ids, CORS, authentication, limits, routes, metrics, access
-/// log. One event loop; the services are borrowed.
+/// log. One event loop.
 class App {
   public:
-    explicit App(Services& services);
+    explicit App(std::unique_ptr<Services> services);
 
-    /// The handler of http::Server.
-    Awaitable<void> handle(http::Exchange& exchange);
+    /// For http::Server. Keeps the app alive as long as there are requests: one that is cut off at
+    /// the end of the event loop still finds it.
+    static http::Handler handler(std::shared_ptr<App> app);
 
   private:
+    Awaitable<void> handle(http::Exchange& exchange);
     Awaitable<void> answer(http::Exchange& exchange);
     Awaitable<void> route(http::Exchange& exchange);
     Awaitable<void> redirect_without_slash(http::Exchange& exchange);
     void record(http::Exchange& exchange, std::chrono::steady_clock::time_point begin);
 
+    std::unique_ptr<Services> owned_;
     Services& services_;
     http::Router router_;
 };

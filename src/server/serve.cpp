@@ -33,16 +33,6 @@ int fail(const Error& error) {
     return 1;
 }
 
-/// What requests work with. Kept alive by the requests themselves: one that is cut off at the end
-/// of the event loop still finds it.
-struct Core {
-    ServerMetrics metrics;
-    std::shared_ptr<lifecycle::Lifecycle> lifecycle;
-    std::unique_ptr<http::Client> backends;
-    std::unique_ptr<Services> services;
-    std::unique_ptr<App> app;
-};
-
 /// Everything the running server owns, in the order in which it can be taken down: what is declared
 /// last goes first.
 struct Parts {
@@ -86,20 +76,15 @@ void make_runtime(Parts& parts, const std::filesystem::path& state_dir) {
 void make_server(Parts& parts, std::string api_key) {
     const Config& config = parts.config;
     auto executor = parts.io.get_executor();
-    auto core = std::make_shared<Core>();
-    core->lifecycle = parts.lifecycle;
-    http::ClientOptions client;
-    client.head_timeout = kBackendTimeout;
-    core->backends = std::make_unique<http::Client>(executor, client);
-    core->services =
-        std::make_unique<Services>(config, std::move(api_key), *core->lifecycle, *parts.images,
-                                   parts.image_pool, *core->backends, core->metrics);
-    core->services->public_host = public_host(config, in_container(), outward_ipv4);
-    core->app = std::make_unique<App>(*core->services);
+    http::ClientOptions towards_agents;
+    towards_agents.head_timeout = kBackendTimeout;
+    auto services = std::make_unique<Services>(config, std::move(api_key), parts.lifecycle, *parts.images,
+                                               parts.image_pool, executor, towards_agents);
+    services->public_host = public_host(config, in_container(), outward_ipv4);
     http::ServerOptions options;
     options.idle_timeout = std::chrono::seconds(config.timeout_keep_alive);
     parts.server = std::make_unique<http::Server>(
-        executor, [core](http::Exchange& exchange) { return core->app->handle(exchange); }, options);
+        executor, App::handler(std::make_shared<App>(std::move(services))), options);
 }
 
 Awaitable<void> run_until_signalled(Parts& parts) {

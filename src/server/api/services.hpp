@@ -2,6 +2,7 @@
 
 #include <boost/asio/thread_pool.hpp>
 
+#include <memory>
 #include <string>
 
 #include "http/client.hpp"
@@ -13,20 +14,27 @@
 
 namespace opensandbox::server {
 
-/// What the routes work with; all borrowed, alive as long as the server.
+/// What the routes work with. Configuration, images and pool are borrowed and outlive the server.
 struct Services {
-    Services(const Config& c, std::string key, lifecycle::Lifecycle& l, image::Store& i,
-             asio::thread_pool& p, http::Client& b, ServerMetrics& m)
-        : config(c), api_key(std::move(key)), lifecycle(l), images(i), image_pool(p), backends(b), metrics(m) {}
+    Services(const Config& c, std::string key, std::shared_ptr<lifecycle::Lifecycle> l, image::Store& i,
+             asio::thread_pool& p, asio::any_io_executor executor, http::ClientOptions towards_agents = {})
+        : config(c),
+          api_key(std::move(key)),
+          lifecycle_owner(std::move(l)),
+          lifecycle(*lifecycle_owner),
+          images(i),
+          image_pool(p),
+          backends(std::move(executor), towards_agents) {}
 
     const Config& config;
     std::string api_key;               ///< empty: no authentication
     std::string public_host;           ///< of agents, as clients see it
+    std::shared_ptr<lifecycle::Lifecycle> lifecycle_owner;
     lifecycle::Lifecycle& lifecycle;
     image::Store& images;
     asio::thread_pool& image_pool;     ///< uploads may hold a thread for long, so not the store's
-    http::Client& backends;            ///< towards agents
-    ServerMetrics& metrics;
+    http::Client backends;             ///< towards agents
+    ServerMetrics metrics;
 };
 
 /// Where a router is mounted: "" or "/v1".

@@ -1,0 +1,173 @@
+#include "server/config.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+
+#include "server/serve_options.hpp"
+#include "support/catch_result.hpp"
+#include "support/scratch_directory.hpp"
+
+using namespace opensandbox;
+using namespace opensandbox::server;
+
+TEST_CASE("config: no line at all gives the defaults") {
+    auto config = parse_config("", "t");
+    REQUIRE(config.has_value());
+    REQUIRE(config->host == "127.0.0.1");
+    REQUIRE(config->port == 8080);
+    REQUIRE_FALSE(config->api_key);
+    REQUIRE(config->limit_concurrency == 1024);
+    REQUIRE(config->address_range == "10.77.0.0/16");
+    REQUIRE(config->pool_size == 8);
+}
+
+TEST_CASE("config: every key is read, unknown ones are ignored") {
+    auto config = parse_config(R"(
+top = 1
+[server]
+host = "0.0.0.0"
+port = 0
+api_key = ""
+eip = "gw.example.com/x"
+max_sandbox_timeout_seconds = 60
+timeout_keep_alive = 5
+timeout_graceful_shutdown = 0
+limit_concurrency = 0
+loop = "auto"
+[log]
+level = "debug"
+format = "json"
+[docker]
+host_ip = "192.0.2.1"
+network_mode = "bridge"
+[store]
+path = "/x/y.db"
+[native]
+state_dir = "/s"
+address_range = "10.0.0.0/8"
+pool_size = 0
+publish_host = "0.0.0.0"
+[native.pool]
+later = true
+[renew_intent]
+enabled = true
+[something]
+else = 1
+)",
+                               "t");
+    REQUIRE(config.has_value());
+    REQUIRE(config->host == "0.0.0.0");
+    REQUIRE(config->port == 0);
+    REQUIRE(config->api_key == "");
+    REQUIRE(config->eip == "gw.example.com/x");
+    REQUIRE(config->max_sandbox_timeout_seconds == 60);
+    REQUIRE(config->timeout_keep_alive == 5);
+    REQUIRE(config->limit_concurrency == 0);
+    REQUIRE(config->log_level == log::Level::debug);
+    REQUIRE(config->log_format == log::Format::json);
+    REQUIRE(config->host_ip == "192.0.2.1");
+    REQUIRE(config->store_path == "/x/y.db");
+    REQUIRE(config->state_dir == "/s");
+    REQUIRE(config->pool_size == 0);
+    REQUIRE(config->ignored.size() == 1);
+}
+
+TEST_CASE("config: a wrong value is refused naming section and key") {
+    const std::pair<const char*, const char*> table[] = {
+        {"[server]\nport = 70000", "server.port"},
+        {"[server]\nport = -1", "server.port"},
+        {"[server]\nport = \"80\"", "server.port"},
+        {"[server]\nport = 80.0", "server.port"},
+        {"[server]\nhost = 1", "server.host"},
+        {"[server]\napi_key = 1", "server.api_key"},
+        {"[server]\nmax_sandbox_timeout_seconds = 59", "server.max_sandbox_timeout_seconds"},
+        {"[server]\ntimeout_keep_alive = 0", "server.timeout_keep_alive"},
+        {"[server]\nlimit_concurrency = -1", "server.limit_concurrency"},
+        {"[log]\nlevel = \"loud\"", "log.level"},
+        {"[log]\nformat = \"xml\"", "log.format"},
+        {"[log]\nfile_enabled = 1", "log.file_enabled"},
+        {"[native]\nstate_dir = \"relative\"", "native.state_dir"},
+        {"[native]\naddress_range = \"10.77.0.0\"", "native.address_range"},
+        {"[native]\naddress_range = \"10.77.0.0/29\"", "native.address_range"},
+        {"[native]\naddress_range = \"10.777.0.0/16\"", "native.address_range"},
+        {"[native]\npool_size = 1001", "native.pool_size"},
+        {"[native]\npublish_host = \"localhost\"", "native.publish_host"},
+        {"[runtime]\ntype = \"docker\"", "runtime.type"},
+        {"[secure_runtime]\ntype = \"gvisor\"", "secure_runtime.type"},
+        {"[ingress]\nmode = \"gateway\"", "ingress.mode"},
+        {"[store]\ntype = \"postgresql\"", "store.type"},
+        {"[tenants]\nprovider = \"file\"", "tenants"},
+        {"server = 1", "server"},
+        {"native = [1]", "native"},
+    };
+    for (const auto& [text, key] : table) {
+        INFO(text);
+        auto config = parse_config(text, "t");
+        REQUIRE_FALSE(config.has_value());
+        CHECK_THAT(config.error().message(), Catch::StartsWith(std::string(key) + ": must be"));
+    }
+}
+
+TEST_CASE("config: all wrong values are told at once") {
+    auto config = parse_config("[server]\nport = -1\n[log]\nlevel = \"x\"", "t");
+    REQUIRE_THAT(config.error().message(), Catch::Contains("server.port") && Catch::Contains("log.level"));
+}
+
+TEST_CASE("config: a syntax error says where") {
+    auto config = parse_config("[server]\nport = = 1", "/etc/x.toml");
+    REQUIRE_THAT(config.error().message(), Catch::StartsWith("/etc/x.toml:2:"));
+}
+
+TEST_CASE("config: a missing file is an error that names it") {
+    auto config = load_config("/nonexistent/x.toml");
+    REQUIRE_THAT(config.error().message(), Catch::Contains("/nonexistent/x.toml"));
+}
+
+TEST_CASE("config: the example says the defaults and parses") {
+    std::string text(example_config());
+    REQUIRE(parse_config(text, "example").has_value());
+    // With every `# key = value` line turned on, too.
+    std::string active;
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        bool setting = line.starts_with("# ") && line.find(" = ") != std::string::npos &&
+                       line.substr(2, line.find(" = ") - 2).find(' ') == std::string::npos;
+        active += (setting ? line.substr(2) : line) + "\n";
+    }
+    auto config = parse_config(active, "example");
+    REQUIRE(config.has_value());
+    REQUIRE(config->api_key == "change-me");
+    REQUIRE(config->port == Config().port);
+    REQUIRE(config->limit_concurrency == Config().limit_concurrency);
+    REQUIRE(config->timeout_keep_alive == Config().timeout_keep_alive);
+    REQUIRE(config->address_range == Config().address_range);
+    REQUIRE(config->pool_size == Config().pool_size);
+    REQUIRE(config->publish_host == Config().publish_host);
+}
+
+TEST_CASE("serve flags win over the configuration") {
+    auto options = parse_serve_options(
+        {"--port=0", "--host", "::1", "--state-dir", "/s", "--log-format=json", "--log-level", "warning"});
+    REQUIRE(options.has_value());
+    Config config;
+    config.port = 1;
+    apply(*options, config);
+    REQUIRE(config.port == 0);
+    REQUIRE(config.host == "::1");
+    REQUIRE(config.state_dir == "/s");
+    REQUIRE(config.log_format == log::Format::json);
+    REQUIRE(config.log_level == log::Level::warn);
+}
+
+TEST_CASE("serve flags that are wrong are named") {
+    for (std::vector<std::string> bad :
+         {std::vector<std::string>{"--nope"}, {"positional"}, {"--port"}, {"--port", "x"},
+          {"--port=65536"}, {"--log-format", "xml"}, {"--log-level", "loud"}}) {
+        INFO(bad[0]);
+        auto options = parse_serve_options(bad);
+        REQUIRE_FALSE(options.has_value());
+        CHECK_THAT(options.error().message(), Catch::Contains(bad[0].substr(0, bad[0].find('='))));
+    }
+    REQUIRE(parse_serve_options({"--help"})->help);
+}
