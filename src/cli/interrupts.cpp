@@ -1,6 +1,7 @@
 #include "cli/interrupts.hpp"
 
 #include <csignal>
+#include <cstdlib>
 
 namespace opensandbox::cli {
 
@@ -12,9 +13,10 @@ Interrupts::Interrupts(asio::any_io_executor executor, std::function<void(int)> 
 void Interrupts::wait() {
     signals_.async_wait([this](boost::system::error_code failed, int number) {
         if (failed) return;
-        const bool again = received_ != 0;
-        if (!again) received_ = number;
-        if (handler_ && !again) {
+        // Whoever asks twice does not want to wait for a thread that is stuck in a write.
+        if (received_ != 0) std::_Exit(128 + number);
+        received_ = number;
+        if (handler_) {
             handler_();
         } else {
             end_(128 + number);

@@ -9,7 +9,7 @@
 namespace opensandbox::cli {
 
 /// SIGINT, SIGTERM and SIGHUP of this process. A command that has something to undo handles the
-/// first one; the second one, or the first when nothing is to be undone, ends the program.
+/// first one, else it ends the program; a second one ends it at once.
 class Interrupts {
   public:
     /// `end` ends the program with the given exit code.
