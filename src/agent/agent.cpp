@@ -1,15 +1,5 @@
 #include "agent/agent.hpp"
 
-#include <boost/asio/io_context.hpp>
-
-#include <signal.h>
-#include <sys/prctl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <exception>
-
 #include "agent/process/entrypoint.hpp"
 #include "agent/routes.hpp"
 #include "agent/services.hpp"
@@ -17,6 +7,16 @@
 #include "base/log.hpp"
 #include "http/server.hpp"
 #include "net/task.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <exception>
+#include <malloc.h>
+#include <signal.h>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -38,11 +38,25 @@ std::string temporary_directory(const AgentOptions& options) {
     return directory.starts_with('/') ? directory : "/tmp";
 }
 
+/// An event loop that can drop what is pending before the objects that it refers to are gone.
+class Loop : public asio::io_context {
+  public:
+    Loop() : asio::io_context(1) {}
+    using asio::execution_context::shutdown;
+};
+
 /// One agent from its start to its end.
 class Agent {
   public:
     explicit Agent(AgentOptions options)
         : options_(std::move(options)), services_(loop_.get_executor(), options_) {}
+    Agent(const Agent&) = delete;
+    Agent& operator=(const Agent&) = delete;
+    ~Agent() {
+        // Requests cut short still refer to the services: they go first.
+        services_.files.finish();
+        loop_.shutdown();
+    }
 
     int run() {
         Status ready = prepare();
@@ -61,6 +75,8 @@ class Agent {
   private:
     /// Settings of this process: signals, rights of new files, directory, who may look into it.
     Status prepare() {
+        // The threads for files come and go; an arena each would stay.
+        ::mallopt(M_ARENA_MAX, 1);
         auto signals = Signals::take(services_.executor, [this](int number) { signalled(number); });
         if (!signals) return signals.error();
         signals_ = std::move(*signals);
@@ -75,10 +91,9 @@ class Agent {
     }
 
     Status listen() {
-        auto listener =
-            options_.listener
-                ? net::adopt_listener(services_.executor, std::move(options_.listener))
-                : net::listen_tcp(services_.executor, options_.host, options_.port);
+        auto listener = options_.listener
+                            ? net::adopt_listener(services_.executor, std::move(options_.listener))
+                            : net::listen_tcp(services_.executor, options_.host, options_.port);
         if (!listener) return listener.error();
         server_.emplace(services_.executor, make_handler(services_));
         server_->serve(std::move(*listener));
@@ -90,9 +105,7 @@ class Agent {
                                          services_.environment);
         if (!started) return started.error();
         entrypoint_ = std::move(*started);
-        entrypoint_->child().on_exit([this] {
-            stop(entrypoint_->child().status()->shell_code());
-        });
+        entrypoint_->child().on_exit([this] { stop(entrypoint_->child().status()->shell_code()); });
         return {};
     }
 
@@ -124,7 +137,8 @@ class Agent {
     Awaitable<void> shut_down() {
         net::spawn(services_.executor, end_commands(), "end of commands");
         co_await server_->drain(kTermGrace + kKillGrace);
-        while (!commands_ended_) co_await net::sleep_for(kPoll);
+        while (!commands_ended_)
+            co_await net::sleep_for(kPoll);
         loop_.stop();
     }
 
@@ -151,7 +165,7 @@ class Agent {
     }
 
     AgentOptions options_;
-    asio::io_context loop_{1};
+    Loop loop_;
     Services services_;
     std::unique_ptr<Signals> signals_;
     std::optional<http::Server> server_;

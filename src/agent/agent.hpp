@@ -1,13 +1,13 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "base/error.hpp"
-#include "base/unique_fd.hpp"
 
 namespace opensandbox::agent {
 

@@ -1,11 +1,11 @@
 #include "agent/flags.hpp"
 
+#include "base/clock.hpp"
+
 #include <algorithm>
 #include <charconv>
 #include <map>
 #include <optional>
-
-#include "base/clock.hpp"
 
 namespace opensandbox::agent {
 namespace {
@@ -32,7 +32,9 @@ constexpr Flag kFlags[] = {
 
 using Values = std::map<std::string, std::string, std::less<>>;
 
-Error invalid(std::string message) { return {ErrorCode::invalid_argument, std::move(message)}; }
+Error invalid(std::string message) {
+    return {ErrorCode::invalid_argument, std::move(message)};
+}
 
 std::optional<bool> to_bool(std::string text) {
     for (char& c : text) {

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "agent/agent.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "agent/agent.hpp"
 
 namespace opensandbox::agent {
 

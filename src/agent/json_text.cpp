@@ -10,7 +10,9 @@ constexpr std::uint64_t kOnes = 0x0101010101010101U;
 constexpr std::uint64_t kHigh = 0x8080808080808080U;
 
 /// Bytes equal to zero, marked by their high bit.
-std::uint64_t zero_bytes(std::uint64_t word) { return (word - kOnes) & ~word & kHigh; }
+std::uint64_t zero_bytes(std::uint64_t word) {
+    return (word - kOnes) & ~word & kHigh;
+}
 
 /// Length of the prefix that needs no escape and is plain ASCII, eight bytes a step.
 std::size_t plain_prefix(const char* text, std::size_t size) {
@@ -30,7 +32,9 @@ std::size_t plain_prefix(const char* text, std::size_t size) {
     return at;
 }
 
-bool is_continuation(unsigned char byte) { return (byte & 0xc0) == 0x80; }
+bool is_continuation(unsigned char byte) {
+    return (byte & 0xc0) == 0x80;
+}
 
 /// What a lead byte asks for: total length and the range of the second byte (Unicode table 3-7).
 struct Lead {
@@ -66,12 +70,23 @@ std::size_t character_length(std::string_view text, bool& well_formed) {
 void append_escaped(std::string& out, char c) {
     static constexpr char kDigits[] = "0123456789abcdef";
     switch (c) {
-        case '"': out += "\\\""; return;
-        case '\\': out += "\\\\"; return;
-        case '\n': out += "\\n"; return;
-        case '\r': out += "\\r"; return;
-        case '\t': out += "\\t"; return;
-        default: break;
+        case '"':
+            out += "\\\"";
+            return;
+        case '\\':
+            out += "\\\\";
+            return;
+        case '\n':
+            out += "\\n";
+            return;
+        case '\r':
+            out += "\\r";
+            return;
+        case '\t':
+            out += "\\t";
+            return;
+        default:
+            break;
     }
     out += "\\u00";
     out += kDigits[(static_cast<unsigned char>(c) >> 4) & 15];

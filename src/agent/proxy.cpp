@@ -1,9 +1,9 @@
 #include "agent/proxy.hpp"
 
-#include <charconv>
-
 #include "agent/reply.hpp"
 #include "http/reverse_proxy.hpp"
+
+#include <charconv>
 
 namespace opensandbox::agent {
 namespace {

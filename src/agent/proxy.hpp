@@ -1,11 +1,11 @@
 #pragma once
 
+#include "agent/services.hpp"
+#include "http/router.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "agent/services.hpp"
-#include "http/router.hpp"
 
 namespace opensandbox::agent {
 

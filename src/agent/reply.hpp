@@ -1,10 +1,10 @@
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "http/exchange.hpp"
 #include "json/document.hpp"
+
+#include <string>
+#include <string_view>
 
 namespace opensandbox::agent {
 

@@ -1,12 +1,11 @@
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <cstring>
-#include <iostream>
-
 #include "agent/flags.hpp"
 #include "base/log.hpp"
 #include "version.hpp"
+
+#include <cstring>
+#include <fcntl.h>
+#include <iostream>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -23,7 +22,9 @@ std::vector<std::pair<std::string, std::string>> environment_pairs() {
     return pairs;
 }
 
-void blank(char* text) { std::memset(text, 0, std::strlen(text)); }
+void blank(char* text) {
+    std::memset(text, 0, std::strlen(text));
+}
 
 /// The kernel shows a process's first arguments and environment to others: the token is wiped from
 /// both once it was read.
@@ -80,8 +81,8 @@ int main(int argc, char** argv) {
     hide_token(argc, argv);
     UniqueFd log_file;
     if (!invocation->log_file.empty()) {
-        log_file.reset(::open(invocation->log_file.c_str(),
-                              O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+        log_file.reset(
+            ::open(invocation->log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
     }
     log::configure(level_of(invocation->log_level), log::Format::json,
                    log_file ? log_file.get() : STDOUT_FILENO);

@@ -27,7 +27,9 @@ Awaitable<void> reply_unauthorized(http::Exchange& exchange) {
         R"({"error":"Unauthorized: invalid or missing header X-EXECD-ACCESS-TOKEN"})");
 }
 
-Awaitable<void> ping(http::Exchange& exchange) { co_await reply_empty(exchange); }
+Awaitable<void> ping(http::Exchange& exchange) {
+    co_await reply_empty(exchange);
+}
 
 Awaitable<void> not_available(http::Exchange& exchange) {
     co_await reply_error(exchange, 501, code::kNotSupported,
@@ -37,10 +39,11 @@ Awaitable<void> not_available(http::Exchange& exchange) {
 /// Surfaces of the contract that this agent knows of and does not offer.
 void add_unavailable_routes(http::Router& router) {
     static constexpr std::string_view kPatterns[] = {
-        "/session",      "/session/{rest...}", "/code/{rest...}",
-        "/pty",          "/pty/{rest...}",     "/v1/isolated/{rest...}",
+        "/session", "/session/{rest...}", "/code/{rest...}",
+        "/pty",     "/pty/{rest...}",     "/v1/isolated/{rest...}",
     };
-    for (std::string_view pattern : kPatterns) router.any(pattern, not_available);
+    for (std::string_view pattern : kPatterns)
+        router.any(pattern, not_available);
     router.add("POST", "/code", not_available);
 }
 
@@ -51,13 +54,15 @@ Awaitable<void> reply_unmatched(http::Exchange& exchange, std::vector<std::strin
         co_return;
     }
     std::string list;
-    for (const std::string& method : allowed) list += (list.empty() ? "" : ", ") + method;
+    for (const std::string& method : allowed)
+        list += (list.empty() ? "" : ", ") + method;
     exchange.response_fields.set("Allow", list);
     co_await reply_error(exchange, 405, code::kNotSupported, "method not allowed: " + what);
 }
 
 std::string_view without_slash(std::string_view path) {
-    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+    while (path.size() > 1 && path.ends_with('/'))
+        path.remove_suffix(1);
     return path;
 }
 

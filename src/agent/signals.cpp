@@ -1,20 +1,19 @@
 #include "agent/signals.hpp"
 
-#include <boost/asio/posix/stream_descriptor.hpp>
+#include "base/unique_fd.hpp"
 
-#include <signal.h>
+#include <boost/asio/posix/stream_descriptor.hpp>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
-
-#include "base/unique_fd.hpp"
+#include <signal.h>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
 
-constexpr std::array kHandled{SIGCHLD, SIGTERM, SIGINT,  SIGHUP,
+constexpr std::array kHandled{SIGCHLD, SIGTERM, SIGINT,   SIGHUP,
                               SIGUSR1, SIGUSR2, SIGWINCH, SIGQUIT};
 
 }  // namespace

@@ -1,16 +1,16 @@
 #pragma once
 
-#include <functional>
-#include <memory>
-
 #include "base/error.hpp"
 #include "net/stream.hpp"
+
+#include <functional>
+#include <memory>
 
 namespace opensandbox::agent {
 
 /// Takes over the signals of this process: handlers inherited from a parent are reset, the signals
-/// that an agent acts on are blocked and read from a descriptor on the event loop. Works after a fork
-/// without exec, and as process 1, where an unblocked signal without a handler would be lost.
+/// that an agent acts on are blocked and read from a descriptor on the event loop. Works after a
+/// fork without exec, and as process 1, where an unblocked signal without a handler would be lost.
 class Signals {
   public:
     static Result<std::unique_ptr<Signals>> take(asio::any_io_executor executor,

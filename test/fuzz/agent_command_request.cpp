@@ -1,9 +1,9 @@
+#include "agent/command/request.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
-
-#include "agent/command/request.hpp"
 
 /// Any JSON makes a request that can be started, or an error that says why not.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

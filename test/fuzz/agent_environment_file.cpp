@@ -1,9 +1,9 @@
+#include "agent/process/environment_file.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
-
-#include "agent/process/environment_file.hpp"
 
 /// Whatever the file holds, every pair can be given to a process.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

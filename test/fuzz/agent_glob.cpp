@@ -1,9 +1,9 @@
+#include "agent/files/glob.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
-
-#include "agent/files/glob.hpp"
 
 /// The first line is the pattern, the rest a name. A pattern and its negation never agree.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

@@ -1,10 +1,10 @@
+#include "agent/command/line_splitter.hpp"
+#include "agent/json_text.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
-
-#include "agent/command/line_splitter.hpp"
-#include "agent/json_text.hpp"
 
 using opensandbox::agent::LineForm;
 using opensandbox::agent::LineSplitter;

@@ -1,9 +1,9 @@
+#include "agent/files/range.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
-
-#include "agent/files/range.hpp"
 
 using namespace opensandbox::agent;
 
@@ -24,7 +24,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     LineWindow once(1 + data[2] % 4, 1 + data[1] % 5);
     LineWindow often(1 + data[2] % 4, 1 + data[1] % 5);
     once.feed(text, whole);
-    for (std::size_t at = 0; at < text.size(); at += 3) often.feed(text.substr(at, 3), pieces);
+    for (std::size_t at = 0; at < text.size(); at += 3)
+        often.feed(text.substr(at, 3), pieces);
     if (whole != pieces) std::abort();
     return 0;
 }

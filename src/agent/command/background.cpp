@@ -1,10 +1,9 @@
 #include "agent/command/background.hpp"
 
-#include <signal.h>
+#include "net/task.hpp"
 
 #include <optional>
-
-#include "net/task.hpp"
+#include <signal.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -14,7 +13,7 @@ using std::chrono::steady_clock;
 constexpr std::uint64_t kMaxOutput = std::uint64_t{256} << 20;
 constexpr std::chrono::seconds kTrimEvery{1};
 constexpr std::chrono::seconds kTermGrace{3};
-constexpr std::chrono::milliseconds kKillGrace{200};
+constexpr std::chrono::milliseconds kKillGrace{500};
 constexpr std::chrono::milliseconds kPoll{20};
 
 /// Keeps a running command's output within its bounds and its time.

@@ -1,11 +1,10 @@
 #include "agent/command/execution.hpp"
 
-#include <signal.h>
-
-#include <algorithm>
-
 #include "base/clock.hpp"
 #include "http/event_stream.hpp"
+
+#include <algorithm>
+#include <signal.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -38,9 +37,8 @@ std::shared_ptr<Execution> Execution::start(asio::any_io_executor executor, Reap
         execution->start_error_ = launched.error().message();
         registry.failed(execution->record_, execution->start_error_);
     } else if (timeout.count() > 0) {
-        execution->timeout_.emplace(executor, timeout, [child = execution->child_] {
-            child->signal_group(SIGKILL);
-        });
+        execution->timeout_.emplace(executor, timeout,
+                                    [child = execution->child_] { child->signal_group(SIGKILL); });
     }
     return execution;
 }
@@ -136,8 +134,7 @@ bool Execution::finished() const {
 void Execution::write_end() {
     events_.at(to_millis(now()));
     for (Output* output : {&output_, &error_}) {
-        output->splitter.finish(
-            [&](std::string_view text) { events_.output(output->kind, text); });
+        output->splitter.finish([&](std::string_view text) { events_.output(output->kind, text); });
     }
     if (!child_) {
         events_.error("CommandExecError", start_error_, {start_error_});

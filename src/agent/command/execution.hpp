@@ -1,10 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "agent/command/event.hpp"
 #include "agent/command/line_splitter.hpp"
 #include "agent/command/output_pipe.hpp"
@@ -13,12 +8,17 @@
 #include "http/exchange.hpp"
 #include "net/task.hpp"
 
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+
 namespace opensandbox::agent {
 
-/// One foreground command and its stream of events: reads both outputs as they come, ends the stream
-/// when the process itself ended and what it had written was sent (execd contract 2.3, 3.2). What is
-/// in memory is bounded; a slow reader slows the command. When the reader goes away the command runs
-/// on and its output is dropped.
+/// One foreground command and its stream of events: reads both outputs as they come, ends the
+/// stream when the process itself ended and what it had written was sent (execd contract 2.3, 3.2).
+/// What is in memory is bounded; a slow reader slows the command. When the reader goes away the
+/// command runs on and its output is dropped.
 class Execution : public std::enable_shared_from_this<Execution> {
   public:
     /// Starts the process. A failure to do so becomes the stream's terminal event.

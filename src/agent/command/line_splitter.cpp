@@ -73,7 +73,8 @@ void LineSplitter::emit_line(std::string_view line, const Emit& emit) const {
     }
     if (form_ == LineForm::stripped) {
         bool ended = !line.empty() && (line.back() == '\n' || line.back() == '\r');
-        while (!line.empty() && (line.back() == '\n' || line.back() == '\r')) line.remove_suffix(1);
+        while (!line.empty() && (line.back() == '\n' || line.back() == '\r'))
+            line.remove_suffix(1);
         if (line.empty() && ended) line = "\n";
     }
     if (!line.empty()) emit(line);

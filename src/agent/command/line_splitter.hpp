@@ -40,7 +40,7 @@ class LineSplitter {
 
     LineForm form_;
     std::size_t max_fragment_;
-    std::string pending_;  ///< the unfinished line
+    std::string pending_;       ///< the unfinished line
     bool held_return_ = false;  ///< pending_ ends with a CR that may be half of a CRLF
 };
 

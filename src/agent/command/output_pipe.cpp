@@ -1,15 +1,14 @@
 #include "agent/command/output_pipe.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
-
-#include <fcntl.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <fcntl.h>
 #include <limits>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -54,8 +53,12 @@ OutputPipe::~OutputPipe() {
     state_->descriptor.close(ignored);
 }
 
-bool OutputPipe::ready() const { return state_->ready && !ended(); }
-bool OutputPipe::ended() const { return state_->closed || state_->wanted == 0; }
+bool OutputPipe::ready() const {
+    return state_->ready && !ended();
+}
+bool OutputPipe::ended() const {
+    return state_->closed || state_->wanted == 0;
+}
 
 std::size_t OutputPipe::read(std::span<char> into) {
     if (ended()) return 0;
@@ -85,14 +88,13 @@ std::size_t OutputPipe::read(std::span<char> into) {
 void OutputPipe::arm() {
     if (state_->armed || ended()) return;
     state_->armed = true;
-    state_->descriptor.async_wait(
-        asio::posix::stream_descriptor::wait_read,
-        [state = state_](const boost::system::error_code& failure) {
-            state->armed = false;
-            if (failure) return;
-            state->ready = true;
-            if (state->on_ready) state->on_ready();
-        });
+    state_->descriptor.async_wait(asio::posix::stream_descriptor::wait_read,
+                                  [state = state_](const boost::system::error_code& failure) {
+                                      state->armed = false;
+                                      if (failure) return;
+                                      state->ready = true;
+                                      if (state->on_ready) state->on_ready();
+                                  });
 }
 
 void OutputPipe::limit_to_present() {

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <functional>
-#include <memory>
-#include <span>
-
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "net/stream.hpp"
+
+#include <functional>
+#include <memory>
+#include <span>
 
 namespace opensandbox::agent {
 

@@ -1,15 +1,15 @@
 #include "agent/command/output_store.hpp"
 
-#include <fcntl.h>
+#include "agent/json_text.hpp"
+
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-
-#include "agent/json_text.hpp"
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -19,7 +19,8 @@ constexpr int kFlags = O_RDWR | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFO
 
 }  // namespace
 
-OutputFile::OutputFile(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+OutputFile::OutputFile(UniqueFd fd, std::string path)
+    : fd_(std::move(fd)), path_(std::move(path)) {}
 
 OutputFile::~OutputFile() {
     if (!path_.empty()) ::unlink(path_.c_str());
@@ -37,7 +38,7 @@ Result<OutputPage> OutputFile::read(std::uint64_t cursor, std::size_t limit, boo
         if (!opened) return Error::from_errno(errno, "open the command's output");
         fd = opened.get();
     }
-    struct stat info {};
+    struct stat info{};
     if (::fstat(fd, &info) != 0) return Error::from_errno(errno, "read the command's output");
     auto size = static_cast<std::uint64_t>(info.st_size);
     OutputPage page;
@@ -69,7 +70,7 @@ bool OutputFile::trim(std::uint64_t limit) {
         opened.reset(::open(path_.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW));
         fd = opened.get();
     }
-    struct stat info {};
+    struct stat info{};
     if (fd < 0 || ::fstat(fd, &info) != 0) return false;
     auto size = static_cast<std::uint64_t>(info.st_size);
     if (size <= limit + kPunchUnit || size - limit <= base_) return true;

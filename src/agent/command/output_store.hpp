@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
 #include <cstdint>
 #include <memory>
 #include <string>
-
-#include "base/error.hpp"
-#include "base/unique_fd.hpp"
 
 namespace opensandbox::agent {
 
@@ -30,8 +30,8 @@ class OutputFile {
     [[nodiscard]] int descriptor() const { return fd_.get(); }
     /// The command ended: keeps no descriptor open for it.
     void release();
-    /// At most `limit` bytes from `cursor` on (or from the oldest byte that is kept). Does not cut a
-    /// UTF-8 character; with `growing` an incomplete one at the end of the file waits.
+    /// At most `limit` bytes from `cursor` on (or from the oldest byte that is kept). Does not cut
+    /// a UTF-8 character; with `growing` an incomplete one at the end of the file waits.
     Result<OutputPage> read(std::uint64_t cursor, std::size_t limit, bool growing);
     /// Keeps about the last `limit` bytes. False when there is nothing to do it with.
     bool trim(std::uint64_t limit);
@@ -42,8 +42,8 @@ class OutputFile {
     std::uint64_t base_ = 0;  ///< offset of the oldest byte kept
 };
 
-/// The private directory (mode 0700 below TMPDIR) of output files. Made at first use, made anew when
-/// someone removed it, removed with the agent.
+/// The private directory (mode 0700 below TMPDIR) of output files. Made at first use, made anew
+/// when someone removed it, removed with the agent.
 class OutputDirectory {
   public:
     explicit OutputDirectory(std::string parent) : parent_(std::move(parent)) {}

@@ -90,7 +90,8 @@ std::shared_ptr<CommandRecord> CommandRegistry::find(const std::string& id) cons
 }
 
 void CommandRegistry::sweep(Timestamp time) {
-    while (!ended_.empty() && *ended_.front()->finished_at + kRetention < time) forget_oldest();
+    while (!ended_.empty() && *ended_.front()->finished_at + kRetention < time)
+        forget_oldest();
     for (const auto& [id, record] : records_) {
         if (record->output) record->output->trim(kMaxOutput);
     }

@@ -1,15 +1,15 @@
 #pragma once
 
+#include "agent/command/output_store.hpp"
+#include "agent/process/reaper.hpp"
+#include "base/clock.hpp"
+
 #include <chrono>
 #include <list>
 #include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
-
-#include "agent/command/output_store.hpp"
-#include "agent/process/reaper.hpp"
-#include "base/clock.hpp"
 
 namespace opensandbox::agent {
 
@@ -21,8 +21,8 @@ struct CommandRecord {
     Timestamp started_at{};
     std::optional<Timestamp> finished_at;
     std::optional<int> exit_code;
-    std::string error;  ///< empty after success
-    std::shared_ptr<Child> child;  ///< while it runs
+    std::string error;                   ///< empty after success
+    std::shared_ptr<Child> child;        ///< while it runs
     std::shared_ptr<OutputFile> output;  ///< of background commands
 
     [[nodiscard]] bool running() const { return child != nullptr; }
@@ -37,7 +37,8 @@ class CommandRegistry {
     static constexpr std::size_t kMaxEnded = 10'000;
     static constexpr std::chrono::hours kRetention{24};
 
-    explicit CommandRegistry(std::string temporary_directory) : files_(std::move(temporary_directory)) {}
+    explicit CommandRegistry(std::string temporary_directory)
+        : files_(std::move(temporary_directory)) {}
 
     /// A record for a command about to start, with a new id.
     std::shared_ptr<CommandRecord> add(std::string_view content);

@@ -1,18 +1,20 @@
 #include "agent/command/request.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <limits>
-
 #include "agent/process/environment_file.hpp"
 #include "agent/reply.hpp"
 #include "agent/services.hpp"
 
+#include <sys/stat.h>
+
+#include <limits>
+#include <unistd.h>
+
 namespace opensandbox::agent {
 namespace {
 
-Error invalid(std::string message) { return {ErrorCode::invalid_argument, std::move(message)}; }
+Error invalid(std::string message) {
+    return {ErrorCode::invalid_argument, std::move(message)};
+}
 
 Result<std::optional<std::uint32_t>> get_id(const json::object& body, std::string_view name) {
     Result<std::optional<std::int64_t>> number = json::get_integer(body, name);
@@ -85,7 +87,7 @@ Result<std::string> resolve_directory(const CommandRequest& request,
                                       const Environment& environment) {
     Result<std::string> directory = expand_directory(request.cwd, environment);
     if (!directory) return directory;
-    struct stat info {};
+    struct stat info{};
     if (::stat(directory->c_str(), &info) != 0) {
         return invalid("cwd: " + *directory + " does not exist");
     }
@@ -98,7 +100,8 @@ Result<std::string> resolve_directory(const CommandRequest& request,
 std::string CommandRequest::content() const {
     if (argv.empty()) return command;
     std::string out;
-    for (const std::string& item : argv) out += (out.empty() ? "" : " ") + item;
+    for (const std::string& item : argv)
+        out += (out.empty() ? "" : " ") + item;
     return out;
 }
 

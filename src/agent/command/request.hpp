@@ -1,13 +1,13 @@
 #pragma once
 
+#include "agent/process/environment.hpp"
+#include "agent/process/spawn.hpp"
+#include "json/document.hpp"
+
 #include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "agent/process/environment.hpp"
-#include "agent/process/spawn.hpp"
-#include "json/document.hpp"
 
 namespace opensandbox::agent {
 
@@ -32,8 +32,8 @@ struct CommandRequest {
 /// Checks every rule; `invalid_argument` names the field and the rule. Pure.
 Result<CommandRequest> parse_command_request(const json::value& body);
 
-/// What to start for it: environment (agent's, then the EXECD_ENVS file, then the request's), shell,
-/// directory and user. `invalid_argument` when the directory is missing.
+/// What to start for it: environment (agent's, then the EXECD_ENVS file, then the request's),
+/// shell, directory and user. `invalid_argument` when the directory is missing.
 Result<SpawnRequest> prepare_command(const Services& services, const CommandRequest& request);
 
 }  // namespace opensandbox::agent

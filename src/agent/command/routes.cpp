@@ -1,12 +1,12 @@
 #include "agent/command/routes.hpp"
 
-#include <charconv>
-
 #include "agent/command/background.hpp"
 #include "agent/command/execution.hpp"
 #include "agent/command/request.hpp"
 #include "agent/reply.hpp"
 #include "http/event_stream.hpp"
+
+#include <charconv>
 
 namespace opensandbox::agent {
 namespace {
@@ -58,9 +58,9 @@ Awaitable<void> run_command(Services& services, http::Exchange& exchange) {
         co_await run_background(services, exchange, record, std::move(*prepared), request->timeout);
         co_return;
     }
-    auto execution = Execution::start(services.executor, services.reaper, services.commands, record,
-                                      std::move(*prepared), form_for(services, exchange),
-                                      request->timeout);
+    auto execution =
+        Execution::start(services.executor, services.reaper, services.commands, record,
+                         std::move(*prepared), form_for(services, exchange), request->timeout);
     co_await Execution::stream(execution, exchange);
 }
 
@@ -158,9 +158,8 @@ LineForm line_form_for(std::string_view user_agent) {
 
 void add_command_routes(http::Router& router, Services& services) {
     auto bind = [&services](Awaitable<void> (*handler)(Services&, http::Exchange&)) {
-        return [&services, handler](http::Exchange& exchange) {
-            return handler(services, exchange);
-        };
+        return
+            [&services, handler](http::Exchange& exchange) { return handler(services, exchange); };
     };
     router.add("POST", "/command", bind(run_command));
     router.add("DELETE", "/command", bind(interrupt_command));

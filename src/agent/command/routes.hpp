@@ -1,10 +1,10 @@
 #pragma once
 
-#include <string_view>
-
 #include "agent/command/line_splitter.hpp"
 #include "agent/services.hpp"
 #include "http/router.hpp"
+
+#include <string_view>
 
 namespace opensandbox::agent {
 

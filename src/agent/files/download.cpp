@@ -1,17 +1,17 @@
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <sys/uio.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <charconv>
-#include <limits>
-#include <memory>
-
 #include "agent/files/range.hpp"
 #include "agent/files/routes.hpp"
 #include "agent/reply.hpp"
 #include "base/unique_fd.hpp"
+
+#include <sys/stat.h>
+#include <sys/uio.h>
+
+#include <cerrno>
+#include <charconv>
+#include <fcntl.h>
+#include <limits>
+#include <memory>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -32,7 +32,7 @@ Result<std::shared_ptr<Source>> open_source(const std::string& path) {
     // Not to wait for the other end of a pipe.
     source->fd.reset(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!source->fd) return Error::from_errno(errno, path);
-    struct stat info {};
+    struct stat info{};
     if (::fstat(source->fd.get(), &info) != 0) return Error::from_errno(errno, path);
     if (!S_ISREG(info.st_mode)) {
         return Error(ErrorCode::invalid_argument, std::string(code::kInvalidFile),
@@ -54,8 +54,8 @@ Awaitable<Result<std::size_t>> read_at(Services& services, std::shared_ptr<Sourc
     std::function<Result<std::size_t>()> work = [source, buffer, size,
                                                  offset]() -> Result<std::size_t> {
         while (true) {
-            ssize_t count = ::pread(source->fd.get(), buffer->data(), size,
-                                    static_cast<off_t>(offset));
+            ssize_t count =
+                ::pread(source->fd.get(), buffer->data(), size, static_cast<off_t>(offset));
             if (count >= 0) return static_cast<std::size_t>(count);
             if (errno != EINTR) return Error::from_errno(errno, "read the file");
         }
@@ -100,8 +100,7 @@ ByteRange range_for(const http::Fields& fields, const Source& source) {
     return parse_range(fields.get("Range").value_or(""), source.size);
 }
 
-Awaitable<void> refuse_range(http::Exchange& exchange, const ByteRange& range,
-                             std::uint64_t size) {
+Awaitable<void> refuse_range(http::Exchange& exchange, const ByteRange& range, std::uint64_t size) {
     http::Response response = http::json_response(
         416, R"({"code":"UNKNOWN","message":"the range is not one of this file"})");
     if (range.kind == ByteRange::Kind::unsatisfiable) {
@@ -128,7 +127,8 @@ Awaitable<void> send_bytes(FileCall call, std::shared_ptr<Source> source, std::u
 }
 
 /// Files of /proc and /sys say that they are empty: they are sent until they end.
-Awaitable<void> send_to_end(FileCall call, std::shared_ptr<Source> source, http::ResponseHead head) {
+Awaitable<void> send_to_end(FileCall call, std::shared_ptr<Source> source,
+                            http::ResponseHead head) {
     auto buffer = std::make_shared<std::string>(kPiece, '\0');
     std::uint64_t offset = 0;
     while (true) {

@@ -1,12 +1,12 @@
 #include "agent/files/file_info.hpp"
 
-#include <fcntl.h>
+#include "agent/json_text.hpp"
+#include "base/clock.hpp"
+
 #include <sys/stat.h>
 
 #include <cerrno>
-
-#include "agent/json_text.hpp"
-#include "base/clock.hpp"
+#include <fcntl.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -38,7 +38,7 @@ const std::string& FileInfoWriter::group(gid_t id) {
 }
 
 Status FileInfoWriter::append(std::string& out, const std::string& path) {
-    struct statx info {};
+    struct statx info{};
     if (::statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS | STATX_BTIME,
                 &info) != 0) {
         return Error::from_errno(errno, path);

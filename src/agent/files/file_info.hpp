@@ -1,9 +1,9 @@
 #pragma once
 
+#include "agent/process/accounts.hpp"
+
 #include <map>
 #include <string>
-
-#include "agent/process/accounts.hpp"
 
 namespace opensandbox::agent {
 
@@ -12,8 +12,8 @@ class FileInfoWriter {
   public:
     FileInfoWriter() : accounts_(Accounts::load()) {}
 
-    /// Appends the object for `path`, which is not followed when it is a link. `not_found` when there
-    /// is nothing.
+    /// Appends the object for `path`, which is not followed when it is a link. `not_found` when
+    /// there is nothing.
     Status append(std::string& out, const std::string& path);
 
   private:

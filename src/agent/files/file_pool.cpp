@@ -1,6 +1,7 @@
 #include "agent/files/file_pool.hpp"
 
 #include <chrono>
+#include <malloc.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -13,6 +14,10 @@ constexpr std::chrono::seconds kIdle{5};
 FilePool::FilePool(asio::any_io_executor executor) : executor_(std::move(executor)) {}
 
 FilePool::~FilePool() {
+    finish();
+}
+
+void FilePool::finish() {
     idle_end_.reset();
     if (pool_) pool_->join();
 }
@@ -27,7 +32,9 @@ void FilePool::idle() {
     if (!pool_) return;
     idle_end_ = std::make_unique<net::Deadline>(executor_, kIdle, [this] {
         // No work is in flight: the threads wait and end at once.
-        if (in_flight_ == 0) pool_.reset();
+        if (in_flight_ > 0) return;
+        pool_.reset();
+        ::malloc_trim(0);
     });
 }
 

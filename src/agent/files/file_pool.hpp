@@ -1,11 +1,11 @@
 #pragma once
 
+#include "agent/files/identity.hpp"
+#include "net/task.hpp"
+
 #include <functional>
 #include <memory>
 #include <optional>
-
-#include "agent/files/identity.hpp"
-#include "net/task.hpp"
 
 namespace opensandbox::agent {
 
@@ -17,6 +17,9 @@ class FilePool {
     FilePool(const FilePool&) = delete;
     FilePool& operator=(const FilePool&) = delete;
     ~FilePool();
+
+    /// Waits for work in flight and ends the threads; no work may follow.
+    void finish();
 
     /// Runs `work`, as another user when `identity` says so.
     template <class T>

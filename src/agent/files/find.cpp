@@ -1,15 +1,15 @@
-#include <sys/stat.h>
-
-#include <cerrno>
-#include <charconv>
-#include <limits>
-
 #include "agent/files/file_info.hpp"
 #include "agent/files/glob.hpp"
 #include "agent/files/routes.hpp"
 #include "agent/files/tree_walk.hpp"
 #include "agent/json_text.hpp"
 #include "agent/reply.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <charconv>
+#include <limits>
 
 namespace opensandbox::agent {
 namespace {
@@ -83,7 +83,8 @@ Awaitable<void> send_found(FileCall call, std::shared_ptr<Finding> finding, std:
         if (!piece.empty()) sent = co_await call.exchange.write(piece);
         if (!sent || finding->ended()) break;
         std::function<Result<std::string>()> work = [finding] { return finding->next(); };
-        Result<std::string> batch = co_await call.services.files.run(call.identity, std::move(work));
+        Result<std::string> batch =
+            co_await call.services.files.run(call.identity, std::move(work));
         if (!batch) co_return;
         piece = std::move(*batch);
     }
@@ -126,7 +127,7 @@ Awaitable<void> search_files(FileCall call) {
     auto finding = std::make_shared<Finding>(std::string(), 0, std::nullopt);
     std::function<Result<std::string>()> first = [path = *root, glob = *pattern,
                                                   finding]() -> Result<std::string> {
-        struct stat info {};
+        struct stat info{};
         if (::lstat(path.c_str(), &info) != 0) return Error::from_errno(errno, path);
         bool directory = S_ISDIR(info.st_mode);
         *finding = Finding(path, directory ? kEveryLevel : 0, glob);
@@ -146,7 +147,7 @@ Awaitable<void> list_directory(FileCall call) {
     auto finding = std::make_shared<Finding>(std::string(), 0, std::nullopt);
     std::function<Result<std::string>()> first = [path = *root, depth = *depth,
                                                   finding]() -> Result<std::string> {
-        struct stat info {};
+        struct stat info{};
         if (::lstat(path.c_str(), &info) != 0) return Error::from_errno(errno, path);
         if (!S_ISDIR(info.st_mode)) {
             return Error(ErrorCode::invalid_argument, path + " is not a directory");

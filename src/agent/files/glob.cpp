@@ -26,7 +26,8 @@ char32_t next_character(std::string_view text, std::size_t& at) {
     if (length == 0) return kRawByte + byte(at++);
     static constexpr unsigned char kMasks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};
     char32_t value = first & kMasks[length];
-    for (std::size_t i = 1; i < length; ++i) value = value << 6 | (byte(at + i) & 0x3fU);
+    for (std::size_t i = 1; i < length; ++i)
+        value = value << 6 | (byte(at + i) & 0x3fU);
     at += length;
     return value;
 }
@@ -177,7 +178,8 @@ Result<Glob::Sequence> Glob::compile_segment(std::string_view text) {
         Token token;
         switch (text[at]) {
             case '*':
-                while (at < text.size() && text[at] == '*') ++at;
+                while (at < text.size() && text[at] == '*')
+                    ++at;
                 token.kind = Kind::any_many;
                 break;
             case '?':
@@ -193,7 +195,8 @@ Result<Glob::Sequence> Glob::compile_segment(std::string_view text) {
             case '\\':
                 if (++at == text.size()) return bad("ends with a \\");
                 [[fallthrough]];
-            default: token.literal = next_character(text, at);
+            default:
+                token.literal = next_character(text, at);
         }
         sequence.push_back(std::move(token));
     }
@@ -232,10 +235,14 @@ Result<Glob::Token> Glob::compile_set(std::string_view text, std::size_t& at) {
 
 bool Glob::token_matches(const Token& token, char32_t c) {
     switch (token.kind) {
-        case Kind::literal: return token.literal == c;
-        case Kind::any_one: return true;
-        case Kind::any_many: return false;
-        case Kind::set: break;
+        case Kind::literal:
+            return token.literal == c;
+        case Kind::any_one:
+            return true;
+        case Kind::any_many:
+            return false;
+        case Kind::set:
+            break;
     }
     bool inside = std::ranges::any_of(
         token.ranges, [c](const Range& range) { return range.low <= c && c <= range.high; });
@@ -261,14 +268,16 @@ bool Glob::sequence_matches(const Sequence& sequence, const std::u32string& name
             return false;
         }
     }
-    while (token < sequence.size() && sequence[token].kind == Kind::any_many) ++token;
+    while (token < sequence.size() && sequence[token].kind == Kind::any_many)
+        ++token;
     return token == sequence.size();
 }
 
 bool Glob::matches(std::string_view name) const {
     if (matches_all_) return !negated_;
     std::u32string characters;
-    for (std::size_t at = 0; at < name.size();) characters += next_character(name, at);
+    for (std::size_t at = 0; at < name.size();)
+        characters += next_character(name, at);
     bool found = std::ranges::any_of(alternatives_, [&](const Sequence& sequence) {
         return sequence_matches(sequence, characters);
     });

@@ -1,21 +1,21 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "base/error.hpp"
-
 namespace opensandbox::agent {
 
 /// A file name pattern (execd contract 6.5): `*`, `?`, `[a-z]`, `[!x]`, `[^x]`, `{a,b}`, `\` takes
-/// the next character literally, a leading `!` negates. `**` and a `/` matter only between segments:
-/// what is matched is a base name, so a leading "**/" changes nothing and "src/*.py" matches nothing.
-/// Time is bounded by pattern times name. Pure.
+/// the next character literally, a leading `!` negates. `**` and a `/` matter only between
+/// segments: what is matched is a base name, so a leading "**/" changes nothing and "src/*.py"
+/// matches nothing. Time is bounded by pattern times name. Pure.
 class Glob {
   public:
-    /// `invalid_argument` for an unclosed `[` or `{`, a trailing `\`, a pattern longer than 4 KiB or
-    /// one whose braces stand for more than 256 patterns. Empty means `**`.
+    /// `invalid_argument` for an unclosed `[` or `{`, a trailing `\`, a pattern longer than 4 KiB
+    /// or one whose braces stand for more than 256 patterns. Empty means `**`.
     static Result<Glob> compile(std::string_view pattern);
 
     [[nodiscard]] bool matches(std::string_view name) const;

@@ -2,9 +2,9 @@
 
 #include <sys/fsuid.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <cstdlib>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <sys/types.h>
 
 #include <vector>
-
-#include "base/error.hpp"
 
 namespace opensandbox::agent {
 

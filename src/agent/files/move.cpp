@@ -1,18 +1,18 @@
 #include "agent/files/move.hpp"
 
-#include <fcntl.h>
+#include "agent/files/replacement_file.hpp"
+#include "agent/files/tree_walk.hpp"
+#include "base/unique_fd.hpp"
+
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdio>
+#include <fcntl.h>
 #include <filesystem>
-
-#include "agent/files/replacement_file.hpp"
-#include "agent/files/tree_walk.hpp"
-#include "base/unique_fd.hpp"
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -21,7 +21,8 @@ Status copy_content(const std::string& from, int out, const std::string& to) {
     UniqueFd in(::open(from.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!in) return Error::from_errno(errno, "read " + from);
     while (true) {
-        ssize_t copied = ::copy_file_range(in.get(), nullptr, out, nullptr, std::size_t{1} << 30, 0);
+        ssize_t copied =
+            ::copy_file_range(in.get(), nullptr, out, nullptr, std::size_t{1} << 30, 0);
         if (copied == 0) break;
         if (copied < 0 && errno == EINTR) continue;
         if (copied < 0) break;
@@ -72,7 +73,7 @@ Status copy_one(const std::string& from, const std::string& to, const struct sta
 }
 
 Status copy_tree(const std::string& from, const std::string& to) {
-    struct stat info {};
+    struct stat info{};
     if (::lstat(from.c_str(), &info) != 0) return Error::from_errno(errno, from);
     if (Status copied = copy_one(from, to, info); !copied) return copied;
     if (!S_ISDIR(info.st_mode)) return {};
@@ -108,7 +109,7 @@ Status move_by_copy(const std::string& from, const std::string& to) {
 }  // namespace
 
 Status move_path(const std::string& from, const std::string& to) {
-    struct stat info {};
+    struct stat info{};
     if (::lstat(from.c_str(), &info) != 0) return Error::from_errno(errno, from);
     if (::lstat(to.c_str(), &info) == 0) return Error(ErrorCode::conflict, to + " exists");
     if (to.starts_with(from + "/")) {

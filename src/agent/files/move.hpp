@@ -1,8 +1,8 @@
 #pragma once
 
-#include <string>
-
 #include "base/error.hpp"
+
+#include <string>
 
 namespace opensandbox::agent {
 

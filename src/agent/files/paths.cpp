@@ -1,9 +1,8 @@
 #include "agent/files/paths.hpp"
 
-#include <unistd.h>
-
 #include <array>
 #include <climits>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 
@@ -23,7 +22,8 @@ Result<std::string> resolve_path(std::string_view requested, const Environment& 
         path.insert(0, base == "/" ? "/" : std::string(base) + "/");
     }
     // What names a directory with a slash at its end is the directory.
-    while (path.size() > 1 && path.ends_with('/')) path.pop_back();
+    while (path.size() > 1 && path.ends_with('/'))
+        path.pop_back();
     return path;
 }
 

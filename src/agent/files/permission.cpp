@@ -1,13 +1,13 @@
 #include "agent/files/permission.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 #include "agent/files/file_info.hpp"
 #include "base/unique_fd.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "agent/process/accounts.hpp"
+#include "json/document.hpp"
+
 #include <sys/types.h>
 
 #include <optional>
 #include <string>
-
-#include "agent/process/accounts.hpp"
-#include "json/document.hpp"
 
 namespace opensandbox::agent {
 

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/clock.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "base/clock.hpp"
 
 namespace opensandbox::agent {
 
@@ -30,8 +30,8 @@ ByteRange parse_range(std::string_view header, std::uint64_t size);
 std::string to_http_date(std::int64_t seconds);
 std::optional<std::int64_t> parse_http_date(std::string_view text);
 
-/// Cuts the lines `offset` (from 1) to `offset + limit - 1` out of a text that comes in pieces: CR and
-/// LF trimmed at line ends, joined by LF, none after the last (execd contract 6.7). Pure.
+/// Cuts the lines `offset` (from 1) to `offset + limit - 1` out of a text that comes in pieces: CR
+/// and LF trimmed at line ends, joined by LF, none after the last (execd contract 6.7). Pure.
 class LineWindow {
   public:
     LineWindow(std::uint64_t offset, std::uint64_t limit) : skip_(offset - 1), left_(limit) {}

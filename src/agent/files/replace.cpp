@@ -1,15 +1,15 @@
 #include "agent/files/replace.hpp"
 
-#include <fcntl.h>
+#include "agent/files/replacement_file.hpp"
+#include "base/unique_fd.hpp"
+
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <optional>
-
-#include "agent/files/replacement_file.hpp"
-#include "base/unique_fd.hpp"
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -84,7 +84,7 @@ Result<std::uint64_t> replace_in_file(const std::string& path, const std::string
                                       const std::string& new_text) {
     UniqueFd in(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!in) return Error::from_errno(errno, path);
-    struct stat info {};
+    struct stat info{};
     if (::fstat(in.get(), &info) != 0) return Error::from_errno(errno, path);
     if (!S_ISREG(info.st_mode)) {
         return Error(ErrorCode::invalid_argument, path + " is not a regular file");

@@ -1,11 +1,11 @@
-#include <sys/stat.h>
-
-#include <cerrno>
-
 #include "agent/files/replace.hpp"
 #include "agent/files/routes.hpp"
 #include "agent/json_text.hpp"
 #include "agent/reply.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
 
 namespace opensandbox::agent {
 namespace {
@@ -18,7 +18,9 @@ struct Replacement {
     std::string new_text;
 };
 
-Error invalid(std::string message) { return {ErrorCode::invalid_argument, std::move(message)}; }
+Error invalid(std::string message) {
+    return {ErrorCode::invalid_argument, std::move(message)};
+}
 
 Result<std::vector<Replacement>> parse_replacements(const FileCall& call, const json::value& body) {
     if (!body.is_object()) return invalid("the request body must be an object of paths");
@@ -48,7 +50,7 @@ Result<std::vector<Replacement>> parse_replacements(const FileCall& call, const 
 /// All files are looked at before the first is changed.
 Result<std::string> replace_all(const std::vector<Replacement>& items) {
     for (const Replacement& item : items) {
-        struct stat info {};
+        struct stat info{};
         if (::stat(item.path.c_str(), &info) != 0) return Error::from_errno(errno, item.path);
         if (!S_ISREG(info.st_mode)) return invalid(item.path + " is not a regular file");
     }

@@ -1,17 +1,17 @@
 #include "agent/files/replacement_file.hpp"
 
-#include <fcntl.h>
+#include "base/identifier.hpp"
+
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
+#include <fcntl.h>
 #include <filesystem>
 #include <memory>
-
-#include "base/identifier.hpp"
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -41,7 +41,7 @@ Status make_directories(const std::string& path) {
     if (::mkdir(path.c_str(), 0777) == 0) return {};
     int error = errno;
     if (error == EEXIST) {
-        struct stat info {};
+        struct stat info{};
         if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) return {};
         return Error(ErrorCode::conflict, path + " exists and is not a directory");
     }
@@ -72,7 +72,7 @@ Result<ReplacementFile> ReplacementFile::open(const std::string& path, bool make
         Status made = make_directories(file.target_.substr(0, slash));
         if (!made) return made.error();
     }
-    struct stat info {};
+    struct stat info{};
     Status opened;
     if (::stat(file.target_.c_str(), &info) != 0) {
         if (errno != ENOENT) return Error::from_errno(errno, file.target_);

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "agent/files/permission.hpp"
+#include "base/unique_fd.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "agent/files/permission.hpp"
-#include "base/unique_fd.hpp"
 
 namespace opensandbox::agent {
 
@@ -32,8 +32,8 @@ class ReplacementFile {
     Status copy_over_target();
 
     UniqueFd fd_;
-    std::string target_;   ///< links resolved
-    std::string sibling_;  ///< empty when there is none
+    std::string target_;      ///< links resolved
+    std::string sibling_;     ///< empty when there is none
     bool direct_ = false;     ///< `fd_` is the target itself
     bool overwrite_ = false;  ///< copied over the target in the end
     std::optional<PermissionIds> former_owner_;

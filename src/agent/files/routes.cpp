@@ -1,12 +1,5 @@
 #include "agent/files/routes.hpp"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <charconv>
-#include <filesystem>
-
 #include "agent/files/file_info.hpp"
 #include "agent/files/move.hpp"
 #include "agent/files/permission.hpp"
@@ -14,13 +7,22 @@
 #include "agent/json_text.hpp"
 #include "agent/reply.hpp"
 
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <charconv>
+#include <filesystem>
+#include <unistd.h>
+
 namespace opensandbox::agent {
 namespace {
 
 using Handler = Awaitable<void> (*)(FileCall);
 using PathPermissions = std::vector<std::pair<std::string, Permission>>;
 
-Error invalid(std::string message) { return {ErrorCode::invalid_argument, std::move(message)}; }
+Error invalid(std::string message) {
+    return {ErrorCode::invalid_argument, std::move(message)};
+}
 
 /// Runs blocking work without a result and answers with 200 or its error.
 Awaitable<void> finish_with(FileCall call, std::function<Status()> work) {
@@ -73,7 +75,7 @@ Awaitable<void> file_info(FileCall call) {
 }
 
 Status delete_file(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     // A link to a directory counts as one (contract 6.3); one to nowhere is just removed.
     if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
         return Error(ErrorCode::conflict, path + " is a directory");
@@ -108,8 +110,12 @@ Awaitable<void> delete_each(FileCall call, Status (*remove)(const std::string&))
     co_await finish_with(call, std::move(work));
 }
 
-Awaitable<void> delete_files(FileCall call) { co_await delete_each(call, delete_file); }
-Awaitable<void> delete_directories(FileCall call) { co_await delete_each(call, delete_directory); }
+Awaitable<void> delete_files(FileCall call) {
+    co_await delete_each(call, delete_file);
+}
+Awaitable<void> delete_directories(FileCall call) {
+    co_await delete_each(call, delete_directory);
+}
 
 /// A body of the shape {path: {owner, group, mode}}.
 Result<PathPermissions> path_permissions(const FileCall& call, const json::value& body) {
@@ -151,7 +157,7 @@ Awaitable<void> permissions_each(FileCall call,
 
 /// A missing file here is a failure of the operation (contract 6.3).
 Status set_permissions(const std::string& path, const Permission& permission) {
-    struct stat info {};
+    struct stat info{};
     if (::stat(path.c_str(), &info) != 0) {
         return Error(ErrorCode::io, Error::from_errno(errno, path).message());
     }
@@ -161,7 +167,7 @@ Status set_permissions(const std::string& path, const Permission& permission) {
 }
 
 Status make_directory(const std::string& path, const Permission& permission) {
-    struct stat info {};
+    struct stat info{};
     bool existed = ::stat(path.c_str(), &info) == 0;
     if (Status made = make_directories(path); !made) return made;
     return existed ? Status() : apply_permission(path, permission);
@@ -247,7 +253,8 @@ Result<std::string> FileCall::path_parameter() const {
 std::vector<std::string> FileCall::path_parameters() const {
     http::Query query(exchange.request().query());
     std::vector<std::string> paths;
-    for (std::string_view path : query.all("path")) paths.emplace_back(path);
+    for (std::string_view path : query.all("path"))
+        paths.emplace_back(path);
     return paths;
 }
 

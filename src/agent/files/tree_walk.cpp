@@ -1,13 +1,13 @@
 #include "agent/files/tree_walk.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
+#include "base/unique_fd.hpp"
+
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <dirent.h>
+#include <fcntl.h>
 #include <memory>
-
-#include "base/unique_fd.hpp"
 
 namespace opensandbox::agent {
 namespace {
@@ -17,7 +17,7 @@ constexpr std::size_t kMaxDepth = 2048;
 
 bool is_directory(int parent, const dirent& entry) {
     if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
-    struct stat info {};
+    struct stat info{};
     return ::fstatat(parent, entry.d_name, &info, AT_SYMLINK_NOFOLLOW) == 0 &&
            S_ISDIR(info.st_mode);
 }
@@ -33,8 +33,8 @@ void TreeWalk::enter(std::string path) {
     level.path = std::move(path);
     UniqueFd fd(::open(level.path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     auto close_directory = [](DIR* directory) { ::closedir(directory); };
-    std::unique_ptr<DIR, decltype(close_directory)> directory(
-        fd ? ::fdopendir(fd.get()) : nullptr, close_directory);
+    std::unique_ptr<DIR, decltype(close_directory)> directory(fd ? ::fdopendir(fd.get()) : nullptr,
+                                                              close_directory);
     if (!directory) return;
     int own = fd.release();
     while (const dirent* entry = ::readdir(directory.get())) {

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "base/error.hpp"
 
 namespace opensandbox::agent {
 

@@ -1,10 +1,10 @@
-#include <deque>
-#include <memory>
-
 #include "agent/files/replacement_file.hpp"
 #include "agent/files/routes.hpp"
 #include "agent/reply.hpp"
 #include "http/multipart.hpp"
+
+#include <deque>
+#include <memory>
 
 namespace opensandbox::agent {
 namespace {

@@ -29,12 +29,10 @@ Awaitable<void> watch_metrics(Services& services, http::Exchange& exchange) {
 }  // namespace
 
 void add_metrics_routes(http::Router& router, Services& services) {
-    router.add("GET", "/metrics", [&services](http::Exchange& exchange) {
-        return metrics(services, exchange);
-    });
-    router.add("GET", "/metrics/watch", [&services](http::Exchange& exchange) {
-        return watch_metrics(services, exchange);
-    });
+    router.add("GET", "/metrics",
+               [&services](http::Exchange& exchange) { return metrics(services, exchange); });
+    router.add("GET", "/metrics/watch",
+               [&services](http::Exchange& exchange) { return watch_metrics(services, exchange); });
 }
 
 }  // namespace opensandbox::agent

@@ -1,12 +1,12 @@
 #include "agent/metrics/sampler.hpp"
 
-#include <algorithm>
-#include <cmath>
-#include <cstdio>
-
 #include "agent/json_text.hpp"
 #include "base/clock.hpp"
 #include "net/task.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
 
 namespace opensandbox::agent {
 namespace {
@@ -60,7 +60,9 @@ struct Sampler::State {
 Sampler::Sampler(asio::any_io_executor executor, const Environment& environment)
     : state_(std::make_shared<State>(std::move(executor), environment)) {}
 
-Sampler::~Sampler() { state_->closed = true; }
+Sampler::~Sampler() {
+    state_->closed = true;
+}
 
 Awaitable<std::string> Sampler::read() {
     std::shared_ptr<State> state = state_;

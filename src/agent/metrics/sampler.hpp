@@ -1,17 +1,17 @@
 #pragma once
 
+#include "agent/metrics/usage.hpp"
+#include "net/stream.hpp"
+
 #include <chrono>
 #include <memory>
 #include <string>
 
-#include "agent/metrics/usage.hpp"
-#include "net/stream.hpp"
-
 namespace opensandbox::agent {
 
 /// Answers /metrics. The share of CPU time is that since an earlier sample; samples are taken every
-/// second while anyone asked within the last minute, and not at all otherwise. Only the first answer
-/// after a pause takes a tenth of a second, to have something to compare with.
+/// second while anyone asked within the last minute, and not at all otherwise. Only the first
+/// answer after a pause takes a tenth of a second, to have something to compare with.
 class Sampler {
   public:
     Sampler(asio::any_io_executor executor, const Environment& environment);

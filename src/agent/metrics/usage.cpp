@@ -1,16 +1,15 @@
 #include "agent/metrics/usage.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <unistd.h>
+#include "base/unique_fd.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <dirent.h>
+#include <fcntl.h>
 #include <memory>
 #include <string>
-
-#include "base/unique_fd.hpp"
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -25,7 +24,8 @@ std::string read_small(const std::string& path) {
 
 template <class Number>
 std::optional<Number> to_number(std::string_view text) {
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
+    while (!text.empty() && text.front() == ' ')
+        text.remove_prefix(1);
     Number number{};
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
     if (error != std::errc()) return std::nullopt;

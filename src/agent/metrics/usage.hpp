@@ -1,11 +1,11 @@
 #pragma once
 
+#include "agent/process/environment.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string_view>
-
-#include "agent/process/environment.hpp"
 
 namespace opensandbox::agent {
 
@@ -18,8 +18,9 @@ struct Usage {
 };
 
 /// Reads the sandbox's own figures: from its cgroup (v2, then v1) where that can be seen, else from
-/// the processes of its namespace. Ceilings come from the cgroup, from OPENSANDBOX_MEMORY_LIMIT_BYTES
-/// and OPENSANDBOX_CPU_LIMIT (cores) of the environment, and from the machine, whichever is lowest.
+/// the processes of its namespace. Ceilings come from the cgroup, from
+/// OPENSANDBOX_MEMORY_LIMIT_BYTES and OPENSANDBOX_CPU_LIMIT (cores) of the environment, and from
+/// the machine, whichever is lowest.
 Usage read_usage(const Environment& environment);
 
 /// The value after `name` in text of "name value" lines, as in memory.stat. Pure.

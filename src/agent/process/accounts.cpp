@@ -1,13 +1,12 @@
 #include "agent/process/accounts.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include "base/unique_fd.hpp"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
-
-#include "base/unique_fd.hpp"
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {

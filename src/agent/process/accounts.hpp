@@ -1,13 +1,13 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <sys/types.h>
 
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/error.hpp"
 
 namespace opensandbox::agent {
 

@@ -1,11 +1,10 @@
 #include "agent/process/entrypoint.hpp"
 
-#include <unistd.h>
+#include "agent/process/spawn.hpp"
 
 #include <algorithm>
 #include <array>
-
-#include "agent/process/spawn.hpp"
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -30,7 +29,9 @@ void OutputRing::append(std::string_view bytes) {
     }
 }
 
-std::string OutputRing::contents() const { return bytes_.substr(begin_) + bytes_.substr(0, begin_); }
+std::string OutputRing::contents() const {
+    return bytes_.substr(begin_) + bytes_.substr(0, begin_);
+}
 
 Result<std::shared_ptr<Entrypoint>> Entrypoint::start(asio::any_io_executor executor,
                                                       Reaper& reaper, const AgentOptions& options,
@@ -47,9 +48,8 @@ Result<std::shared_ptr<Entrypoint>> Entrypoint::start(asio::any_io_executor exec
         request.standard_output = STDOUT_FILENO;
         request.standard_error = STDERR_FILENO;
     } else {
-        auto pipe = OutputPipe::open(executor, write_end, [raw = entrypoint.get()] {
-            raw->read_output();
-        });
+        auto pipe =
+            OutputPipe::open(executor, write_end, [raw = entrypoint.get()] { raw->read_output(); });
         if (!pipe) return pipe.error();
         entrypoint->pipes_.push_back(std::move(*pipe));
         request.standard_output = write_end.get();
@@ -58,7 +58,8 @@ Result<std::shared_ptr<Entrypoint>> Entrypoint::start(asio::any_io_executor exec
     Result<pid_t> pid = spawn(request);
     if (!pid) return pid.error().within("entrypoint " + options.entrypoint.front());
     entrypoint->child_ = reaper.watch(*pid);
-    for (OutputPipe& pipe : entrypoint->pipes_) pipe.arm();
+    for (OutputPipe& pipe : entrypoint->pipes_)
+        pipe.arm();
     return entrypoint;
 }
 

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "agent/agent.hpp"
 #include "agent/command/output_pipe.hpp"
 #include "agent/process/environment.hpp"
 #include "agent/process/reaper.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace opensandbox::agent {
 
@@ -34,8 +34,8 @@ class Entrypoint {
   public:
     /// Fails with an error that names the program and the reason. With `options.inherit_output` the
     /// process writes where the agent itself does.
-    static Result<std::shared_ptr<Entrypoint>> start(asio::any_io_executor executor,
-                                                     Reaper& reaper, const AgentOptions& options,
+    static Result<std::shared_ptr<Entrypoint>> start(asio::any_io_executor executor, Reaper& reaper,
+                                                     const AgentOptions& options,
                                                      const Environment& environment);
     explicit Entrypoint(std::size_t ring_size) : ring_(ring_size) {}
 

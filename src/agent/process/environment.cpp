@@ -6,7 +6,9 @@ namespace {
 bool is_name_start(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
 }
-bool is_name_part(char c) { return is_name_start(c) || (c >= '0' && c <= '9'); }
+bool is_name_part(char c) {
+    return is_name_start(c) || (c >= '0' && c <= '9');
+}
 
 /// Calls `replace` for every reference and copies all else.
 template <class Replace>
@@ -28,7 +30,8 @@ std::string substitute(std::string_view text, Replace replace) {
             next = end == std::string_view::npos ? end : end + 1;
         } else {
             if (is_name_start(text[begin])) {
-                while (end < text.size() && is_name_part(text[end])) ++end;
+                while (end < text.size() && is_name_part(text[end]))
+                    ++end;
             }
             next = end;
         }
@@ -45,7 +48,8 @@ std::string substitute(std::string_view text, Replace replace) {
 }  // namespace
 
 void Environment::merge(const Pairs& pairs) {
-    for (const auto& [name, value] : pairs) values_.insert_or_assign(name, value);
+    for (const auto& [name, value] : pairs)
+        values_.insert_or_assign(name, value);
 }
 
 void Environment::set(std::string name, std::string value) {
@@ -75,9 +79,8 @@ std::vector<std::string> Environment::entries() const {
 }
 
 std::string expand_variables(std::string_view text, const VariableLookup& lookup) {
-    return substitute(text, [&](std::string_view name) {
-        return lookup(name).value_or(std::string());
-    });
+    return substitute(text,
+                      [&](std::string_view name) { return lookup(name).value_or(std::string()); });
 }
 
 Result<std::string> expand_directory(std::string_view text, const Environment& environment) {

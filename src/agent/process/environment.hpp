@@ -1,5 +1,7 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <functional>
 #include <map>
 #include <optional>
@@ -7,8 +9,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "base/error.hpp"
 
 namespace opensandbox::agent {
 

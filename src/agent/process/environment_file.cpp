@@ -1,13 +1,13 @@
 #include "agent/process/environment_file.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <optional>
-
 #include "base/log.hpp"
 #include "base/unique_fd.hpp"
+
+#include <sys/stat.h>
+
+#include <fcntl.h>
+#include <optional>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -121,7 +121,7 @@ Environment::Pairs read_environment_file(const Environment& environment) {
     // Not to be blocked by a pipe that someone put there.
     UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!file) return {};
-    struct stat info {};
+    struct stat info{};
     if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
     if (static_cast<std::size_t>(info.st_size) > kMaxFile) {
         log::warn("environment file is larger than 1 MiB, ignored", {{"path", path}});

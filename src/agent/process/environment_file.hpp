@@ -1,8 +1,8 @@
 #pragma once
 
-#include <string_view>
-
 #include "agent/process/environment.hpp"
+
+#include <string_view>
 
 namespace opensandbox::agent {
 

@@ -1,16 +1,16 @@
 #include "agent/process/reaper.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <signal.h>
+#include "base/unique_fd.hpp"
+
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <charconv>
 #include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <signal.h>
 #include <string_view>
-
-#include "base/unique_fd.hpp"
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -18,22 +18,38 @@ namespace {
 /// The words that Go's runtime has for signals: they are part of the wire contract.
 std::string signal_words(int number) {
     switch (number) {
-        case SIGHUP: return "hangup";
-        case SIGINT: return "interrupt";
-        case SIGQUIT: return "quit";
-        case SIGILL: return "illegal instruction";
-        case SIGTRAP: return "trace/breakpoint trap";
-        case SIGABRT: return "aborted";
-        case SIGBUS: return "bus error";
-        case SIGFPE: return "floating point exception";
-        case SIGKILL: return "killed";
-        case SIGUSR1: return "user defined signal 1";
-        case SIGSEGV: return "segmentation fault";
-        case SIGUSR2: return "user defined signal 2";
-        case SIGPIPE: return "broken pipe";
-        case SIGALRM: return "alarm clock";
-        case SIGTERM: return "terminated";
-        default: return "signal " + std::to_string(number);
+        case SIGHUP:
+            return "hangup";
+        case SIGINT:
+            return "interrupt";
+        case SIGQUIT:
+            return "quit";
+        case SIGILL:
+            return "illegal instruction";
+        case SIGTRAP:
+            return "trace/breakpoint trap";
+        case SIGABRT:
+            return "aborted";
+        case SIGBUS:
+            return "bus error";
+        case SIGFPE:
+            return "floating point exception";
+        case SIGKILL:
+            return "killed";
+        case SIGUSR1:
+            return "user defined signal 1";
+        case SIGSEGV:
+            return "segmentation fault";
+        case SIGUSR2:
+            return "user defined signal 2";
+        case SIGPIPE:
+            return "broken pipe";
+        case SIGALRM:
+            return "alarm clock";
+        case SIGTERM:
+            return "terminated";
+        default:
+            return "signal " + std::to_string(number);
     }
 }
 
@@ -63,15 +79,20 @@ void Child::on_exit(std::function<void()> listener) {
     }
 }
 
-bool Child::signal(int number) const { return !reaped_ && ::kill(pid_, number) == 0; }
+bool Child::signal(int number) const {
+    return !reaped_ && ::kill(pid_, number) == 0;
+}
 
-bool Child::signal_group(int number) const { return !reaped_ && ::kill(-pid_, number) == 0; }
+bool Child::signal_group(int number) const {
+    return !reaped_ && ::kill(-pid_, number) == 0;
+}
 
 void Child::finish(ExitStatus status) {
     status_ = status;
     auto listeners = std::move(listeners_);
     listeners_.clear();
-    for (auto& listener : listeners) listener();
+    for (auto& listener : listeners)
+        listener();
 }
 
 std::shared_ptr<Child> Reaper::watch(pid_t pid) {
@@ -89,8 +110,10 @@ void Reaper::collect() {
     // A held zombie would be the answer to every wait for any child; orphans wait until it is gone.
     std::vector<pid_t> known;
     known.reserve(children_.size());
-    for (const auto& [pid, child] : children_) known.push_back(pid);
-    for (pid_t pid : known) collect_one(pid);
+    for (const auto& [pid, child] : children_)
+        known.push_back(pid);
+    for (pid_t pid : known)
+        collect_one(pid);
 }
 
 bool Reaper::collect_any() {

@@ -1,20 +1,20 @@
 #include "agent/process/spawn.hpp"
 
-#include <fcntl.h>
+#include "agent/process/accounts.hpp"
+#include "base/unique_fd.hpp"
+
 #include <linux/close_range.h>
-#include <sched.h>
-#include <signal.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 #include <memory>
-
-#include "agent/process/accounts.hpp"
-#include "base/unique_fd.hpp"
+#include <sched.h>
+#include <signal.h>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -27,13 +27,20 @@ enum class Step : int { none, descriptors, directory, groups, group, user, execu
 
 const char* describe(Step step) {
     switch (step) {
-        case Step::descriptors: return "pass descriptors";
-        case Step::directory: return "chdir ";
-        case Step::groups: return "setgroups";
-        case Step::group: return "setgid";
-        case Step::user: return "setuid";
-        case Step::execute: return "exec ";
-        case Step::none: break;
+        case Step::descriptors:
+            return "pass descriptors";
+        case Step::directory:
+            return "chdir ";
+        case Step::groups:
+            return "setgroups";
+        case Step::group:
+            return "setgid";
+        case Step::user:
+            return "setuid";
+        case Step::execute:
+            return "exec ";
+        case Step::none:
+            break;
     }
     return "start";
 }
@@ -57,7 +64,9 @@ struct ChildPlan {
     int error = 0;
 };
 
-bool keeps_searching(int error) { return error == ENOENT || error == ENOTDIR || error == EACCES; }
+bool keeps_searching(int error) {
+    return error == ENOENT || error == ENOTDIR || error == EACCES;
+}
 
 /// Puts the three descriptors in place without one overwriting another that is still needed.
 bool place_descriptors(const std::array<int, 3>& wanted) {
@@ -104,7 +113,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int run_child(voi
         Step step = take_credentials(*plan.credentials);
         if (step != Step::none) return fail(step);
     }
-    struct sigaction normal {};
+    struct sigaction normal{};
     normal.sa_handler = SIG_DFL;
     ::sigaction(SIGPIPE, &normal, nullptr);
     sigset_t none;
@@ -123,7 +132,8 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int run_child(voi
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
     std::vector<char*> out;
     out.reserve(strings.size() + 1);
-    for (const std::string& text : strings) out.push_back(const_cast<char*>(text.c_str()));
+    for (const std::string& text : strings)
+        out.push_back(const_cast<char*>(text.c_str()));
     out.push_back(nullptr);
     return out;
 }
@@ -173,7 +183,8 @@ Result<pid_t> spawn(const SpawnRequest& request) {
     UniqueFd null_input;
     UniqueFd null_output;
     if (request.standard_input < 0) null_input = open_null(O_RDONLY);
-    if (request.standard_output < 0 || request.standard_error < 0) null_output = open_null(O_WRONLY);
+    if (request.standard_output < 0 || request.standard_error < 0)
+        null_output = open_null(O_WRONLY);
     auto choose = [](int wanted, const UniqueFd& null) { return wanted < 0 ? null.get() : wanted; };
     plan.descriptors = {choose(request.standard_input, null_input),
                         choose(request.standard_output, null_output),
@@ -181,8 +192,8 @@ Result<pid_t> spawn(const SpawnRequest& request) {
 
     // The child borrows our memory until it executes; only its stack is its own.
     auto stack = std::make_unique_for_overwrite<char[]>(kStackSize);
-    pid_t pid = ::clone(run_child, stack.get() + kStackSize, CLONE_VM | CLONE_VFORK | SIGCHLD,
-                        &plan);
+    pid_t pid =
+        ::clone(run_child, stack.get() + kStackSize, CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
     if (pid < 0) return Error::from_errno(errno, "start a process");
     if (plan.failed == Step::none) return pid;
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {

@@ -1,13 +1,13 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <sys/types.h>
 
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/error.hpp"
 
 namespace opensandbox::agent {
 
@@ -31,9 +31,9 @@ struct Program {
 /// What to start.
 struct SpawnRequest {
     SpawnRequest() = default;
-    std::vector<Program> programs;         ///< the first one that exists is started
-    std::vector<std::string> environment;  ///< "NAME=value"
-    std::string directory;                 ///< empty: the agent's own
+    std::vector<Program> programs;           ///< the first one that exists is started
+    std::vector<std::string> environment;    ///< "NAME=value"
+    std::string directory;                   ///< empty: the agent's own
     std::optional<Credentials> credentials;  ///< empty: the agent's own, unchanged
     /// Borrowed descriptors; -1 means /dev/null.
     int standard_input = -1;

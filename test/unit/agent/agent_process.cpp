@@ -1,24 +1,23 @@
-#include "printable.hpp"
 #include "agent_process.hpp"
-
-#include <boost/asio/io_context.hpp>
-#include <catch2/catch.hpp>
-
-#include <arpa/inet.h>
-#include <dirent.h>
-#include <fcntl.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
-
-#include <filesystem>
-#include <fstream>
 
 #include "http/client.hpp"
 #include "json/document.hpp"
 #include "net/task.hpp"
+#include "printable.hpp"
+
+#include <arpa/inet.h>
+#include <boost/asio/io_context.hpp>
+#include <catch2/catch.hpp>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <signal.h>
 
 namespace opensandbox::agent::testing {
 namespace {
@@ -126,7 +125,9 @@ RawConnection::RawConnection(std::uint16_t port) : fd_(::socket(AF_INET, SOCK_ST
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 
-RawConnection::~RawConnection() { ::close(fd_); }
+RawConnection::~RawConnection() {
+    ::close(fd_);
+}
 
 void RawConnection::send(const std::string& bytes) const {
     REQUIRE(::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
@@ -207,7 +208,9 @@ std::vector<StreamEvent> AgentProcess::command(const std::string& json) const {
     return parse_events(reply.body);
 }
 
-void AgentProcess::signal(int number) const { ::kill(pid_, number); }
+void AgentProcess::signal(int number) const {
+    ::kill(pid_, number);
+}
 
 int AgentProcess::wait() {
     int status = 0;

@@ -1,15 +1,15 @@
 #pragma once
 
+#include "agent/agent.hpp"
+#include "http/fields.hpp"
+
 #include <sys/types.h>
-#include <unistd.h>
 
 #include <chrono>
 #include <optional>
 #include <string>
+#include <unistd.h>
 #include <vector>
-
-#include "agent/agent.hpp"
-#include "http/fields.hpp"
 
 namespace opensandbox::agent::testing {
 

@@ -1,14 +1,13 @@
-#include <catch2/catch.hpp>
+#include "agent_process.hpp"
+#include "json/document.hpp"
+#include "printable.hpp"
 
+#include <catch2/catch.hpp>
 #include <sys/wait.h>
 
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-
-#include "printable.hpp"
-#include "agent_process.hpp"
-#include "json/document.hpp"
 
 using namespace opensandbox;
 using namespace opensandbox::agent;
@@ -147,11 +146,18 @@ TEST_CASE("An entrypoint that cannot start is named in the failure") {
 TEST_CASE("An init agent forwards signals to its entrypoint") {
     Scratch scratch;
     AgentProcess agent(init_with({"bash", "-c",
-                                  "trap 'echo hup >> " + scratch.at("log") + "' HUP\n"
-                                  "trap 'echo usr1 >> " + scratch.at("log") + "' USR1\n"
-                                  "trap 'echo term >> " + scratch.at("log") + "; exit 3' TERM\n"
-                                  "touch " + scratch.at("up") + "\n"
-                                  "while true; do sleep 0.02; done"}));
+                                  "trap 'echo hup >> " + scratch.at("log") +
+                                      "' HUP\n"
+                                      "trap 'echo usr1 >> " +
+                                      scratch.at("log") +
+                                      "' USR1\n"
+                                      "trap 'echo term >> " +
+                                      scratch.at("log") +
+                                      "; exit 3' TERM\n"
+                                      "touch " +
+                                      scratch.at("up") +
+                                      "\n"
+                                      "while true; do sleep 0.02; done"}));
     REQUIRE(eventually([&] { return std::filesystem::exists(scratch.at("up")); }));
     agent.signal(SIGHUP);
     CHECK(eventually([&] { return scratch.read("log") == "hup\n"; }));
@@ -170,7 +176,8 @@ TEST_CASE("An init agent collects orphans") {
     CHECK(eventually([&] {
         std::ifstream in(children);
         int count = 0;
-        for (int pid = 0; in >> pid;) ++count;
+        for (int pid = 0; in >> pid;)
+            ++count;
         return count == 1;  // the entrypoint
     }));
     CHECK(agent.zombies() == 0);
@@ -178,12 +185,11 @@ TEST_CASE("An init agent collects orphans") {
 
 TEST_CASE("The entrypoint of an init agent has its own group and no way to the agent's input") {
     Scratch scratch;
-    AgentProcess agent(init_with({"sh", "-c",
-                                  "ps -o pgid= -p $$ | tr -d ' ' > " + scratch.at("group") +
-                                      "; echo $$ > " + scratch.at("pid") +
-                                      "; readlink /proc/self/fd/0 > " + scratch.at("input") +
-                                      "; head -c 2000000 /dev/zero; touch " + scratch.at("done") +
-                                      "; sleep 60"}));
+    AgentProcess agent(
+        init_with({"sh", "-c",
+                   "ps -o pgid= -p $$ | tr -d ' ' > " + scratch.at("group") + "; echo $$ > " +
+                       scratch.at("pid") + "; readlink /proc/self/fd/0 > " + scratch.at("input") +
+                       "; head -c 2000000 /dev/zero; touch " + scratch.at("done") + "; sleep 60"}));
     // Two megabytes into a pipe that nobody reads would block for ever.
     REQUIRE(eventually([&] { return std::filesystem::exists(scratch.at("done")); }));
     CHECK(scratch.read("group") == scratch.read("pid"));
@@ -217,12 +223,35 @@ TEST_CASE("SIGTERM kills commands that ignore it") {
     CHECK(agent.wait() == 0);
 }
 
+TEST_CASE("An agent that ends in the middle of requests ends cleanly") {
+    AgentProcess agent;
+    Scratch scratch;
+    RawConnection upload(agent.port());
+    upload.send(
+        "POST /files/upload HTTP/1.1\r\nHost: a\r\nContent-Length: 100000\r\n"
+        "Content-Type: multipart/form-data; boundary=b\r\n\r\n--b\r\n"
+        "Content-Disposition: form-data; name=\"metadata\"\r\n\r\n{\"path\":\"" +
+        scratch.at("half") +
+        "\"}\r\n--b\r\nContent-Disposition: form-data; "
+        "name=\"file\"\r\n\r\nhalf a file");
+    auto stubborn = agent.command(
+        shell_request("trap '' TERM; while true; do sleep 0.1; done", "\"background\":true"));
+    RawConnection interrupt(agent.port());
+    interrupt.send("DELETE /command?id=" + stubborn.front().text + " HTTP/1.1\r\nHost: a\r\n\r\n");
+    RawConnection search(agent.port());
+    search.send("GET /files/search?path=/usr&pattern=none HTTP/1.1\r\nHost: a\r\n\r\n");
+    agent.signal(SIGTERM);
+    CHECK(agent.wait() == 0);
+    CHECK(std::filesystem::is_empty(scratch.path()));
+}
+
 TEST_CASE("An agent has one thread until files are asked for") {
     AgentProcess agent;
     auto threads = [&] {
         std::size_t count = 0;
         std::string tasks = "/proc/" + std::to_string(agent.pid()) + "/task";
-        for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator(tasks)) ++count;
+        for ([[maybe_unused]] const auto& task : std::filesystem::directory_iterator(tasks))
+            ++count;
         return count;
     };
     agent.command(shell_request("true"));

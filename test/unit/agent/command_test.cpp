@@ -1,11 +1,11 @@
+#include "agent_process.hpp"
+#include "json/document.hpp"
+#include "printable.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <csignal>
 #include <filesystem>
-
-#include "printable.hpp"
-#include "agent_process.hpp"
-#include "json/document.hpp"
 
 using namespace opensandbox;
 using namespace opensandbox::agent;
@@ -36,7 +36,8 @@ std::string raw_id(const std::string& text) {
 
 TEST_CASE("A foreground command streams init, ping, exact output and its end") {
     AgentProcess agent;
-    auto events = agent.command(shell_request("echo hello; printf 'a\\rb\\r\\n\\nrest'; echo bad >&2"));
+    auto events =
+        agent.command(shell_request("echo hello; printf 'a\\rb\\r\\n\\nrest'; echo bad >&2"));
     REQUIRE(events.size() >= 3);
     CHECK(events[0].type == "init");
     CHECK(events[0].text.size() == 32);
@@ -89,7 +90,8 @@ TEST_CASE("An unfinished line is seen before the command ends") {
     std::string seen = connection.receive_until("Password: ");
     CHECK(seen.find("Password: ") != std::string::npos);
     scratch.file("go", "");
-    CHECK(connection.receive_until("\r\n0\r\n\r\n").find("execution_complete") != std::string::npos);
+    CHECK(connection.receive_until("\r\n0\r\n\r\n").find("execution_complete") !=
+          std::string::npos);
 }
 
 TEST_CASE("Old clients get lines without their ends") {
@@ -119,8 +121,8 @@ TEST_CASE("A background child that keeps the output open does not keep the strea
     AgentProcess agent;
     Scratch scratch;
     // The child outlives the stream and may go on writing without harm.
-    auto events = agent.command(shell_request(
-        "(sleep 0.4; echo late; echo late >&2; touch " + scratch.at("survived") + ") & echo now"));
+    auto events = agent.command(shell_request("(sleep 0.4; echo late; echo late >&2; touch " +
+                                              scratch.at("survived") + ") & echo now"));
     CHECK(joined(events, "stdout") == "now\n");
     CHECK(events.back().type == "execution_complete");
     CHECK_FALSE(std::filesystem::exists(scratch.at("survived")));
@@ -152,14 +154,17 @@ TEST_CASE("A timeout kills the whole group") {
 TEST_CASE("The environment is the agent's, then the file's, then the request's") {
     Scratch scratch;
     AgentOptions options;
-    options.environment = {{"PATH", "/usr/bin:/bin"},  {"A", "agent"}, {"B", "agent"},
-                           {"C", "agent"},             {"EXECD_ENVS", scratch.at("envs")},
+    options.environment = {{"PATH", "/usr/bin:/bin"},
+                           {"A", "agent"},
+                           {"B", "agent"},
+                           {"C", "agent"},
+                           {"EXECD_ENVS", scratch.at("envs")},
                            {"EXECD_ACCESS_TOKEN", "x"}};
     AgentProcess agent(std::move(options));
     scratch.file("envs", "B='file'\nC='file'\nD=\"two\\nlines\"\n");
-    auto events = agent.command(shell_request(
-        "echo $A $B $C \"$D\" ${EXECD_ACCESS_TOKEN-none} ${EXECD_ENVS##*/}",
-        R"("envs":{"C":"request"})"));
+    auto events = agent.command(
+        shell_request("echo $A $B $C \"$D\" ${EXECD_ACCESS_TOKEN-none} ${EXECD_ENVS##*/}",
+                      R"("envs":{"C":"request"})"));
     CHECK(joined(events, "stdout") == "agent file request two\nlines none envs\n");
 }
 
@@ -249,10 +254,10 @@ TEST_CASE("A command outlives its client, and its status can be asked") {
 TEST_CASE("A background command answers at once and keeps its output for its readers") {
     AgentProcess agent;
     Scratch scratch;
-    auto events = agent.command(
-        shell_request("echo one; echo two >&2; until test -e " + scratch.at("go") +
-                          "; do sleep 0.02; done; echo three; exit 4",
-                      "\"background\":true"));
+    auto events =
+        agent.command(shell_request("echo one; echo two >&2; until test -e " + scratch.at("go") +
+                                        "; do sleep 0.02; done; echo three; exit 4",
+                                    "\"background\":true"));
     REQUIRE(events.size() == 2);
     CHECK(events[1].type == "execution_complete");
     std::string id = init_id(events);
@@ -307,12 +312,16 @@ TEST_CASE("An interrupt ends the group and its stream") {
 
 TEST_CASE("An interrupt kills what ignores it") {
     AgentProcess agent;
-    auto events = agent.command(
-        shell_request("trap '' TERM; while true; do sleep 0.1; done", "\"background\":true"));
+    auto events = agent.command(shell_request(
+        "trap '' TERM; echo up; while true; do sleep 0.1; done", "\"background\":true"));
     std::string id = init_id(events);
+    REQUIRE(
+        eventually([&] { return agent.call("GET", "/command/" + id + "/logs").body == "up\n"; }));
     CHECK(agent.call("DELETE", "/command?id=" + id).status == 200);
-    CHECK(agent.call("GET", "/command/status/" + id).body.find("signal: killed") !=
-          std::string::npos);
+    CHECK(eventually([&] {
+        return agent.call("GET", "/command/status/" + id).body.find("signal: killed") !=
+               std::string::npos;
+    }));
 }
 
 TEST_CASE("Many commands at once all end with their own code") {

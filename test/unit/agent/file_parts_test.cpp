@@ -1,13 +1,3 @@
-#include <catch2/catch.hpp>
-
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
-
-#include "printable.hpp"
 #include "agent/command/output_store.hpp"
 #include "agent/command/registry.hpp"
 #include "agent/files/file_info.hpp"
@@ -18,6 +8,15 @@
 #include "agent/files/replacement_file.hpp"
 #include "agent/files/tree_walk.hpp"
 #include "agent/metrics/usage.hpp"
+#include "printable.hpp"
+
+#include <catch2/catch.hpp>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <unistd.h>
 
 using namespace opensandbox;
 using namespace opensandbox::agent;
@@ -69,7 +68,8 @@ std::string lines(std::string_view text, std::uint64_t offset, std::uint64_t lim
                   std::size_t step = 1000) {
     LineWindow window(offset, limit);
     std::string out;
-    for (std::size_t at = 0; at < text.size(); at += step) window.feed(text.substr(at, step), out);
+    for (std::size_t at = 0; at < text.size(); at += step)
+        window.feed(text.substr(at, step), out);
     return out;
 }
 
@@ -88,7 +88,9 @@ TEST_CASE("Globs match base names") {
     CHECK_FALSE(matches("src/*.py", "src"));
     CHECK(matches("a?c", "abc"));
     CHECK(matches("a?c", "aéc"));
-    CHECK(matches("a?c", "a\xff" "c"));
+    CHECK(matches("a?c",
+                  "a\xff"
+                  "c"));
     CHECK_FALSE(matches("a?c", "ac"));
     CHECK(matches("[a-c]x", "bx"));
     CHECK_FALSE(matches("[!a-c]x", "bx"));
@@ -119,7 +121,8 @@ TEST_CASE("Bad globs are refused") {
 
 TEST_CASE("A glob of many stars does not take exponential time") {
     std::string pattern;
-    for (int i = 0; i < 100; ++i) pattern += "*a";
+    for (int i = 0; i < 100; ++i)
+        pattern += "*a";
     CHECK_FALSE(matches(pattern + "b", std::string(255, 'a')));
 }
 
@@ -132,14 +135,22 @@ TEST_CASE("Ranges are clamped, and told apart from wrong ones") {
         std::uint64_t length;
     };
     const Case cases[] = {
-        {"", Kind::whole, 0, 0},          {"bytes=0-9", Kind::part, 0, 10},
-        {"bytes=5-", Kind::part, 5, 95},  {"bytes=-10", Kind::part, 90, 10},
-        {"bytes=-200", Kind::part, 0, 100}, {"bytes=90-200", Kind::part, 90, 10},
-        {"bytes=0-0,5-6", Kind::part, 0, 1}, {"bytes= 1 - 2 ", Kind::part, 1, 2},
-        {"bytes=100-", Kind::unsatisfiable, 0, 0}, {"bytes=-0", Kind::unsatisfiable, 0, 0},
-        {"bytes=9-5", Kind::malformed, 0, 0}, {"bytes=x-5", Kind::malformed, 0, 0},
-        {"bytes=-", Kind::malformed, 0, 0},   {"lines=1-2", Kind::malformed, 0, 0},
-        {"bytes=1", Kind::malformed, 0, 0},   {"bytes=", Kind::malformed, 0, 0},
+        {"", Kind::whole, 0, 0},
+        {"bytes=0-9", Kind::part, 0, 10},
+        {"bytes=5-", Kind::part, 5, 95},
+        {"bytes=-10", Kind::part, 90, 10},
+        {"bytes=-200", Kind::part, 0, 100},
+        {"bytes=90-200", Kind::part, 90, 10},
+        {"bytes=0-0,5-6", Kind::part, 0, 1},
+        {"bytes= 1 - 2 ", Kind::part, 1, 2},
+        {"bytes=100-", Kind::unsatisfiable, 0, 0},
+        {"bytes=-0", Kind::unsatisfiable, 0, 0},
+        {"bytes=9-5", Kind::malformed, 0, 0},
+        {"bytes=x-5", Kind::malformed, 0, 0},
+        {"bytes=-", Kind::malformed, 0, 0},
+        {"lines=1-2", Kind::malformed, 0, 0},
+        {"bytes=1", Kind::malformed, 0, 0},
+        {"bytes=", Kind::malformed, 0, 0},
         {"bytes=1-99999999999999999999", Kind::malformed, 0, 0},
     };
     for (const Case& item : cases) {
@@ -192,8 +203,8 @@ TEST_CASE("Resource figures are read from the kernel's texts") {
     CHECK(usage.memory_total > 0);
     CHECK(usage.memory_used <= usage.memory_total);
     CHECK(usage.cpu_count > 0);
-    Environment limited({{"OPENSANDBOX_MEMORY_LIMIT_BYTES", "1048576"},
-                         {"OPENSANDBOX_CPU_LIMIT", "0.5"}});
+    Environment limited(
+        {{"OPENSANDBOX_MEMORY_LIMIT_BYTES", "1048576"}, {"OPENSANDBOX_CPU_LIMIT", "0.5"}});
     CHECK(read_usage(limited).memory_total <= 1048576);
     CHECK(read_usage(limited).cpu_count <= 0.5);
 }
@@ -215,7 +226,7 @@ TEST_CASE("A replaced file keeps its mode, and nothing else is left") {
     REQUIRE(file->write("new"));
     REQUIRE(file->commit(Permission()));
     CHECK(scratch.read("a") == "new");
-    struct stat info {};
+    struct stat info{};
     REQUIRE(::stat(path.c_str(), &info) == 0);
     CHECK((info.st_mode & 07777) == 0640);
     CHECK(scratch.entries() == 1);
@@ -316,7 +327,7 @@ TEST_CASE("A move across file systems copies everything and then removes it") {
     ::chmod((std::string(other) + "/tree/sub").c_str(), 0500);
     CHECK(move_path(std::string(other) + "/tree", scratch.at("moved")));
     CHECK(scratch.read("moved/l") == "content");
-    struct stat info {};
+    struct stat info{};
     CHECK(::stat(scratch.at("moved/sub").c_str(), &info) == 0);
     CHECK((info.st_mode & 0777) == 0500);
     CHECK(fs::is_empty(other));
@@ -347,7 +358,8 @@ TEST_CASE("Long background output loses its beginning, never its offsets") {
     auto file = directory.create("one");
     REQUIRE(file);
     std::string mebibyte(std::size_t{1} << 20, 'x');
-    for (int i = 0; i < 8; ++i) REQUIRE(write_fully((*file)->descriptor(), mebibyte, "output"));
+    for (int i = 0; i < 8; ++i)
+        REQUIRE(write_fully((*file)->descriptor(), mebibyte, "output"));
     if (!(*file)->trim(std::uint64_t{2} << 20)) return;  // this file system cannot give back
     auto page = (*file)->read(0, 100, false);
     REQUIRE(page);

@@ -1,13 +1,12 @@
-#include <catch2/catch.hpp>
+#include "agent_process.hpp"
+#include "json/document.hpp"
+#include "printable.hpp"
 
+#include <catch2/catch.hpp>
 #include <sys/stat.h>
 
 #include <filesystem>
 #include <fstream>
-
-#include "printable.hpp"
-#include "agent_process.hpp"
-#include "json/document.hpp"
 
 using namespace opensandbox;
 using namespace opensandbox::agent;
@@ -19,17 +18,16 @@ namespace {
 constexpr const char* kBoundary = "opensandbox_0a1b_17";
 
 std::string part(const std::string& name, const std::string& content, bool filename = true) {
-    std::string out = std::string("--") + kBoundary +
-                      "\r\nContent-Disposition: form-data; name=\"" + name + "\"";
+    std::string out =
+        std::string("--") + kBoundary + "\r\nContent-Disposition: form-data; name=\"" + name + "\"";
     if (filename) out += "; filename=\"" + name + "\"";
     return out + "\r\nContent-Type: application/octet-stream\r\n\r\n" + content + "\r\n";
 }
 
-Reply upload(const AgentProcess& agent, const std::string& parts,
-             const std::string& prefix = "") {
-    return agent.call("POST", prefix + "/files/upload",
-                      parts + "--" + kBoundary + "--\r\n",
-                      {{"Content-Type", std::string("multipart/form-data; boundary=") + kBoundary}});
+Reply upload(const AgentProcess& agent, const std::string& parts, const std::string& prefix = "") {
+    return agent.call(
+        "POST", prefix + "/files/upload", parts + "--" + kBoundary + "--\r\n",
+        {{"Content-Type", std::string("multipart/form-data; boundary=") + kBoundary}});
 }
 
 std::string metadata(const std::string& path, const std::string& mode = "644") {
@@ -37,7 +35,7 @@ std::string metadata(const std::string& path, const std::string& mode = "644") {
 }
 
 unsigned mode_of(const std::string& path) {
-    struct stat info {};
+    struct stat info{};
     REQUIRE(::lstat(path.c_str(), &info) == 0);
     return info.st_mode & 07777;
 }
@@ -67,8 +65,8 @@ TEST_CASE("Uploads create directories, set modes and replace content at once") {
     AgentProcess agent;
     Scratch scratch;
     std::string content("binary\0\r\n--not-the-end\xff", 23);
-    Reply reply = upload(agent, part("metadata", metadata(scratch.at("a/b/c.bin"), "600")) +
-                                    part("file", content));
+    Reply reply = upload(
+        agent, part("metadata", metadata(scratch.at("a/b/c.bin"), "600")) + part("file", content));
     INFO(reply.body);
     REQUIRE(reply.status == 200);
     CHECK(reply.body.empty());
@@ -76,20 +74,22 @@ TEST_CASE("Uploads create directories, set modes and replace content at once") {
     CHECK(mode_of(scratch.at("a/b/c.bin")) == 0600);
     // Without a mode the old one stays; special bits are kept when asked for.
     REQUIRE(upload(agent, part("metadata", metadata(scratch.at("a/b/c.bin"), "0"), false) +
-                              part("file", "")).status == 200);
+                              part("file", ""))
+                .status == 200);
     CHECK(scratch.read("a/b/c.bin").empty());
     CHECK(mode_of(scratch.at("a/b/c.bin")) == 0600);
-    REQUIRE(upload(agent, part("metadata", metadata(scratch.at("$x ~y"), "4755")) +
-                              part("file", "z")).status == 200);
+    REQUIRE(
+        upload(agent, part("metadata", metadata(scratch.at("$x ~y"), "4755")) + part("file", "z"))
+            .status == 200);
     CHECK(mode_of(scratch.at("$x ~y")) == 04755);
 }
 
 TEST_CASE("Several pairs of one upload are matched in order") {
     AgentProcess agent;
     Scratch scratch;
-    Reply pairs = upload(agent, part("metadata", metadata(scratch.at("1"))) + part("file", "one") +
-                                    part("metadata", metadata(scratch.at("2"))) +
-                                    part("file", "two"));
+    Reply pairs =
+        upload(agent, part("metadata", metadata(scratch.at("1"))) + part("file", "one") +
+                          part("metadata", metadata(scratch.at("2"))) + part("file", "two"));
     CHECK(pairs.status == 200);
     Reply grouped = upload(agent, part("metadata", metadata(scratch.at("3"))) +
                                       part("metadata", metadata(scratch.at("4"))) +
@@ -118,8 +118,8 @@ TEST_CASE("Wrong uploads say what is wrong and leave nothing") {
     RawConnection cut(agent.port());
     std::string begin = part("metadata", metadata(scratch.at("cut"))) + part("file", "half");
     cut.send("POST /files/upload HTTP/1.1\r\nHost: a\r\nContent-Length: " +
-             std::to_string(begin.size()) + "\r\nContent-Type: multipart/form-data; boundary=" +
-             kBoundary + "\r\n\r\n" + begin);
+             std::to_string(begin.size()) +
+             "\r\nContent-Type: multipart/form-data; boundary=" + kBoundary + "\r\n\r\n" + begin);
     CHECK(cut.receive_until("}").find("400") != std::string::npos);
     CHECK_FALSE(fs::exists(scratch.at("cut")));
     CHECK(std::distance(fs::directory_iterator(scratch.path()), fs::directory_iterator()) == 1);
@@ -129,7 +129,8 @@ TEST_CASE("Downloads have the headers and bytes of the file") {
     AgentProcess agent;
     Scratch scratch;
     std::string content;
-    for (int i = 0; i < 200'000; ++i) content += std::to_string(i) + "\n";
+    for (int i = 0; i < 200'000; ++i)
+        content += std::to_string(i) + "\n";
     scratch.file("data file.txt", content);
     std::string target = "/files/download?path=" + scratch.at("data%20file.txt");
     Reply reply = agent.call("GET", target);
@@ -210,8 +211,10 @@ TEST_CASE("Files are deleted, directories are not, links to nowhere are") {
     Scratch scratch;
     scratch.file("f", "");
     fs::create_symlink("nowhere", scratch.at("l"));
-    CHECK(agent.call("DELETE", "/files?path=" + scratch.at("f") + "&path=" + scratch.at("l") +
-                                   "&path=" + scratch.at("none")).status == 200);
+    CHECK(agent
+              .call("DELETE", "/files?path=" + scratch.at("f") + "&path=" + scratch.at("l") +
+                                  "&path=" + scratch.at("none"))
+              .status == 200);
     CHECK(fs::is_empty(scratch.path()));
     CHECK(agent.call("DELETE", "/files?path=" + scratch.path()).status == 500);
 }
@@ -219,9 +222,11 @@ TEST_CASE("Files are deleted, directories are not, links to nowhere are") {
 TEST_CASE("Directories are made, listed and deleted") {
     AgentProcess agent;
     Scratch scratch;
-    CHECK(agent.call("POST", "/directories",
-                     "{\"" + scratch.at("x/y") + "\":{\"mode\":1777},\"" + scratch.at("x") +
-                         "\":{\"mode\":700}}").status == 200);
+    CHECK(agent
+              .call("POST", "/directories",
+                    "{\"" + scratch.at("x/y") + "\":{\"mode\":1777},\"" + scratch.at("x") +
+                        "\":{\"mode\":700}}")
+              .status == 200);
     CHECK(mode_of(scratch.at("x/y")) == 01777);
     CHECK(mode_of(scratch.at("x")) == 0755);  // it existed by then
     scratch.file("x/f", "");
@@ -264,7 +269,8 @@ TEST_CASE("Search finds files by base name at any depth") {
 TEST_CASE("A search with a great many finds arrives whole") {
     AgentProcess agent;
     Scratch scratch;
-    for (int i = 0; i < 4000; ++i) scratch.file("file-" + std::to_string(i), "");
+    for (int i = 0; i < 4000; ++i)
+        scratch.file("file-" + std::to_string(i), "");
     auto found = paths_in(agent.call("GET", "/files/search?path=" + scratch.path()));
     CHECK(found.size() == 4000);
     CHECK(std::ranges::is_sorted(found));
@@ -275,8 +281,8 @@ TEST_CASE("Replacement checks every file before it changes one") {
     Scratch scratch;
     std::string path = scratch.file("f", "a b a");
     std::string body = "{\"" + path + "\":{\"old\":\"a\",\"new\":\"c\"}";
-    Reply missing = agent.call("POST", "/files/replace",
-                               body + ",\"/no/such\":{\"old\":\"x\",\"new\":\"\"}}");
+    Reply missing =
+        agent.call("POST", "/files/replace", body + ",\"/no/such\":{\"old\":\"x\",\"new\":\"\"}}");
     CHECK(missing.status == 404);
     CHECK(scratch.read("f") == "a b a");
     Reply plain = agent.call("POST", "/files/replace", body + "}");
@@ -292,17 +298,21 @@ TEST_CASE("Permissions and moves") {
     AgentProcess agent;
     Scratch scratch;
     std::string path = scratch.file("f", "1");
-    CHECK(agent.call("POST", "/files/permissions",
-                     "{\"" + path + "\":{\"mode\":600,\"owner\":\"1234\",\"group\":\"nogroup\"}}")
+    CHECK(agent
+              .call("POST", "/files/permissions",
+                    "{\"" + path + "\":{\"mode\":600,\"owner\":\"1234\",\"group\":\"nogroup\"}}")
               .status == 200);
-    struct stat info {};
+    struct stat info{};
     REQUIRE(::stat(path.c_str(), &info) == 0);
     CHECK(info.st_uid == 1234);
     CHECK((info.st_mode & 0777) == 0600);
     CHECK(agent.call("POST", "/files/permissions", "{\"/no/such\":{\"mode\":600}}").status == 500);
-    CHECK(agent.call("POST", "/files/permissions", "{\"" + path + "\":{\"mode\":888}}").status == 400);
-    CHECK(agent.call("POST", "/files/mv", "[{\"src\":\"" + path + "\",\"dest\":\"" +
-                                              scratch.at("d/g") + "\"}]").status == 200);
+    CHECK(agent.call("POST", "/files/permissions", "{\"" + path + "\":{\"mode\":888}}").status ==
+          400);
+    CHECK(agent
+              .call("POST", "/files/mv",
+                    "[{\"src\":\"" + path + "\",\"dest\":\"" + scratch.at("d/g") + "\"}]")
+              .status == 200);
     CHECK(scratch.read("d/g") == "1");
     CHECK(agent.call("POST", "/files/mv", "[{\"src\":\"" + path + "\",\"dest\":\"/tmp/q\"}]")
               .status == 404);
@@ -315,11 +325,11 @@ TEST_CASE("File routes under an identity act as that user") {
     std::string secret = scratch.file("secret", "x");
     ::chmod(secret.c_str(), 0600);
     const std::string as = "/v1/filesystem/4321/8765";
-    Reply stored = upload(agent, part("metadata", metadata(scratch.at("mine"))) + part("file", "y"),
-                          as);
+    Reply stored =
+        upload(agent, part("metadata", metadata(scratch.at("mine"))) + part("file", "y"), as);
     INFO(stored.body);
     REQUIRE(stored.status == 200);
-    struct stat info {};
+    struct stat info{};
     REQUIRE(::stat(scratch.at("mine").c_str(), &info) == 0);
     CHECK(info.st_uid == 4321);
     CHECK(info.st_gid == 8765);

@@ -1,19 +1,18 @@
-#include <catch2/catch.hpp>
-
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <csignal>
-#include <fstream>
-
-#include "printable.hpp"
+#include "agent/command/request.hpp"
 #include "agent/flags.hpp"
 #include "agent/process/accounts.hpp"
 #include "agent/process/environment_file.hpp"
 #include "agent/process/reaper.hpp"
 #include "agent/process/spawn.hpp"
 #include "agent/proxy.hpp"
-#include "agent/command/request.hpp"
+#include "printable.hpp"
+
+#include <catch2/catch.hpp>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <fstream>
+#include <unistd.h>
 
 using namespace opensandbox;
 using namespace opensandbox::agent;
@@ -134,9 +133,10 @@ TEST_CASE("A command request names the field whose rule it breaks") {
 }
 
 TEST_CASE("Accounts read names, groups and members, and pass over broken lines") {
-    auto accounts = Accounts::parse("root:x:0:0:root:/root:/bin/sh\nbroken\nme:x:1000:100:::\n"
-                                    "bad:x:no:1:::\n",
-                                    "root:x:0:\nusers:x:100:\naudio:x:29:you,me\nx:y\nother:x:30:men");
+    auto accounts = Accounts::parse(
+        "root:x:0:0:root:/root:/bin/sh\nbroken\nme:x:1000:100:::\n"
+        "bad:x:no:1:::\n",
+        "root:x:0:\nusers:x:100:\naudio:x:29:you,me\nx:y\nother:x:30:men");
     CHECK(*accounts.user_id("me") == 1000);
     CHECK(*accounts.user_id("1234") == 1234);
     CHECK_FALSE(accounts.user_id("bad"));
@@ -178,11 +178,12 @@ TEST_CASE("A started process is a group leader with default signals and three de
     int ends[2];
     REQUIRE(::pipe(ends) == 0);  // deliberately without close-on-exec
     std::signal(SIGPIPE, SIG_IGN);
-    auto request = shell("test \"$(ls /proc/self/fd | wc -l)\" = 4 || exit 1\n"
-                         "test \"$(ps -o pgid= -p $$ | tr -d ' ')\" = $$ || exit 2\n"
-                         "grep -q 'SigIgn:.0*$' /proc/self/status || exit 3\n"
-                         "grep -q 'SigBlk:.0*$' /proc/self/status || exit 4\n"
-                         "read x && exit 5; exit 9");
+    auto request = shell(
+        "test \"$(ls /proc/self/fd | wc -l)\" = 4 || exit 1\n"
+        "test \"$(ps -o pgid= -p $$ | tr -d ' ')\" = $$ || exit 2\n"
+        "grep -q 'SigIgn:.0*$' /proc/self/status || exit 3\n"
+        "grep -q 'SigBlk:.0*$' /proc/self/status || exit 4\n"
+        "read x && exit 5; exit 9");
     auto pid = spawn(request);
     REQUIRE(pid);
     CHECK(wait_code(*pid) == 9);
@@ -231,15 +232,16 @@ TEST_CASE("Without bash the shell is sh, and its absence is said") {
 
 TEST_CASE("Flags are read as Go reads them, over the environment") {
     Pairs env{{"EXECD_ACCESS_TOKEN", "from-env"}, {"PATH", "/bin"}, {"EXECD_INIT", "yes"}};
-    auto both = parse_invocation({"-port", "1", "--access-token=x", "--log-level=7", "--", "run", "-v"},
-                                 env);
+    auto both = parse_invocation(
+        {"-port", "1", "--access-token=x", "--log-level=7", "--", "run", "-v"}, env);
     REQUIRE(both);
     CHECK(both->options.port == 1);
     CHECK(both->options.access_token == "x");
     CHECK(both->log_level == 7);
     CHECK(both->options.init);
     CHECK(both->options.entrypoint == std::vector<std::string>{"run", "-v"});
-    for (const auto& [name, value] : both->options.environment) CHECK(name != "EXECD_ACCESS_TOKEN");
+    for (const auto& [name, value] : both->options.environment)
+        CHECK(name != "EXECD_ACCESS_TOKEN");
     CHECK(parse_invocation({}, env)->options.access_token == "from-env");
     CHECK(parse_invocation({"-init=false"}, env)->options.init == false);
     CHECK(parse_invocation({}, {})->options.port == 44772);

@@ -1,16 +1,16 @@
-#include <catch2/catch.hpp>
-
-#include <random>
-#include <string>
-#include <vector>
-
-#include "printable.hpp"
 #include "agent/command/event.hpp"
 #include "agent/command/line_splitter.hpp"
 #include "agent/command/routes.hpp"
 #include "agent/json_text.hpp"
 #include "agent/process/entrypoint.hpp"
 #include "json/document.hpp"
+#include "printable.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <random>
+#include <string>
+#include <vector>
 
 using namespace opensandbox;
 using namespace opensandbox::agent;
@@ -30,7 +30,8 @@ Texts split(const Texts& pieces, LineForm form = LineForm::exact, std::size_t li
     Texts out;
     LineSplitter splitter(form, limit);
     auto emit = [&](std::string_view text) { out.emplace_back(text); };
-    for (const std::string& piece : pieces) splitter.feed(piece, emit);
+    for (const std::string& piece : pieces)
+        splitter.feed(piece, emit);
     splitter.finish(emit);
     return out;
 }
@@ -51,15 +52,16 @@ TEST_CASE("JSON strings find a special byte at every position of a long run") {
     for (std::size_t at = 0; at < 24; ++at) {
         std::string text(24, 'x');
         text[at] = '"';
-        std::string expected = "\"" + std::string(at, 'x') + "\\\"" +
-                               std::string(23 - at, 'x') + "\"";
+        std::string expected =
+            "\"" + std::string(at, 'x') + "\\\"" + std::string(23 - at, 'x') + "\"";
         CHECK(quoted(text) == expected);
     }
 }
 
 TEST_CASE("Bytes that are no UTF-8 become one replacement for each ill-formed part") {
     const std::string bad = "\xef\xbf\xbd";
-    CHECK(quoted("a\xff" "b") == "\"a" + bad + "b\"");
+    CHECK(quoted("a\xff"
+                 "b") == "\"a" + bad + "b\"");
     CHECK(quoted("\xc3") == "\"" + bad + "\"");
     CHECK(quoted("\xe2\x82") == "\"" + bad + "\"");
     CHECK(quoted("\xe2\x82x") == "\"" + bad + "x\"");
@@ -73,7 +75,8 @@ TEST_CASE("Any bytes make a JSON string that parses") {
     std::mt19937 random(7);
     for (int round = 0; round < 300; ++round) {
         std::string bytes(random() % 64, '\0');
-        for (char& c : bytes) c = static_cast<char>(random());
+        for (char& c : bytes)
+            c = static_cast<char>(random());
         INFO(round);
         CHECK(json::parse(quoted(bytes)).has_value());
     }
@@ -149,12 +152,14 @@ TEST_CASE("An idle flush lets a held carriage return go") {
 
 TEST_CASE("Long lines come in fragments that lose nothing and split no character") {
     std::string line;
-    for (int i = 0; i < 100; ++i) line += "€é😀x";
+    for (int i = 0; i < 100; ++i)
+        line += "€é😀x";
     line += "\r\n";
     for (std::size_t limit = 8; limit < 40; ++limit) {
         Texts whole = split({line}, LineForm::exact, limit);
         Texts dribbled;
-        for (char c : line) dribbled.emplace_back(1, c);
+        for (char c : line)
+            dribbled.emplace_back(1, c);
         Texts pieces = split(dribbled, LineForm::exact, limit);
         for (const Texts& texts : {whole, pieces}) {
             std::string joined;
@@ -215,7 +220,8 @@ TEST_CASE("The output ring keeps the last bytes whatever the pieces are") {
     const std::string all = "abcdefghijklmnopqrstuvwxyz0123456789";
     for (std::size_t step = 1; step <= all.size(); ++step) {
         OutputRing ring(10);
-        for (std::size_t at = 0; at < all.size(); at += step) ring.append(all.substr(at, step));
+        for (std::size_t at = 0; at < all.size(); at += step)
+            ring.append(all.substr(at, step));
         INFO(step);
         CHECK(ring.contents() == "0123456789");
         CHECK(ring.total() == all.size());
