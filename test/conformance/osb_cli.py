@@ -55,9 +55,10 @@ def test_sandbox_create_list_get_renew_endpoint_metrics_health_kill(osb, id):
 
 
 def test_command_run_prints_the_bytes(osb, id):
-    done = osb("command", "run", id, "--", "sh", "-c", "echo one; printf 'two\\nthree'; echo err >&2")
-    assert done.stdout == "one\ntwo\nthree\n"  # it adds the last line end itself
-    assert done.stderr == "err\n"
+    done = osb("command", "run", id, "--", "sh", "-c", "echo one; printf 'two\\nthree'")
+    assert (done.stdout, done.stderr) == ("one\ntwo\nthree\n", "")  # it adds the last line end itself
+    apart = osb("command", "run", id, "--", "sh", "-c", "echo out; echo err >&2")
+    assert (apart.stdout, apart.stderr) == ("out\n", "err\n")
     assert osb("command", "run", id, "--argv", "--", "printf", "%s|", "$HOME", "").stdout == "$HOME||\n"
     failed = osb("command", "run", id, "--", "sh", "-c", "exit 9", check=False)
     assert failed.returncode == 1 and "9" in failed.stderr

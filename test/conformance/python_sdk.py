@@ -171,7 +171,7 @@ def test_files(server, use_server_proxy):
 
         info = await files.get_file_info(["/tmp/f/text.txt", "/tmp/f/deep"])
         text = info["/tmp/f/text.txt"]
-        assert (text.size, text.mode, text.owner, text.group) == (23, 644, "root", "root")
+        assert (text.size, text.mode, text.owner, text.group) == (22, 644, "root", "root")
         assert abs(datetime.now(timezone.utc) - text.modified_at) < timedelta(minutes=5)
         assert info["/tmp/f/deep"].entry_type == "directory"
 

@@ -20,13 +20,28 @@ Environment merge(Environment base, const Environment& over) {
     return base;
 }
 
+/// What the agent and the programs inside learn of their sandbox (execd 11): where set-env keeps its
+/// file, which sandbox this is, and its limits, since control groups cannot be seen from inside.
+Environment sandbox_environment(const SandboxSpec& spec) {
+    Environment known{{"EXECD_ENVS", "/opt/opensandbox/.env"}, {"OPENSANDBOX_ID", spec.id}};
+    if (spec.limits.memory_bytes != 0) {
+        known.emplace_back("OPENSANDBOX_MEMORY_LIMIT_BYTES",
+                           std::to_string(spec.limits.memory_bytes));
+    }
+    if (spec.limits.cpu_cores > 0) {
+        known.emplace_back("OPENSANDBOX_CPU_LIMIT", std::to_string(spec.limits.cpu_cores));
+    }
+    return known;
+}
+
 CreateRequest make_request(const SandboxSpec& spec, image::Rootfs& rootfs,
                            std::uint64_t default_pids) {
     CreateRequest request;
     request.id = spec.id;
     for (const auto& layer : rootfs.layers) request.layers.push_back(layer.string());
     request.usr = rootfs.usr.string();
-    request.env = merge(std::move(rootfs.config.env), spec.env);
+    request.env =
+        merge(merge(std::move(rootfs.config.env), sandbox_environment(spec)), spec.env);
     request.entrypoint = spec.entrypoint;
     request.working_directory = rootfs.config.working_directory;
     request.user = rootfs.config.user;
