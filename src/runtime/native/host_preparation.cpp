@@ -150,6 +150,19 @@ Status probe_file_systems(Host& host) {
     return {};
 }
 
+/// Routes of sandboxes carry the gateway's address and go with it: while another server has links,
+/// perhaps in the same range, it stays. The last one takes it away.
+void remove_gateway(const Host& host) {
+    auto routes = net::RouteSocket::open();
+    if (!routes) return;
+    auto links = routes->list_links("osb");
+    auto loopback = routes->link_index("lo");
+    if (!links || !links->empty() || !loopback) return;
+    if (auto s = routes->delete_address(*loopback, host.gateway(), 32); !s) {
+        log::warn("the gateway's address stays behind", {{"reason", s.error().message()}});
+    }
+}
+
 }  // namespace
 
 Result<Host> prepare_host(const SpawnerOptions& options) {
@@ -180,11 +193,7 @@ void unprepare_host(const Host& host) {
     if (auto s = remove_firewall(host.firewall_table()); !s) {
         log::warn("firewall stays behind", {{"reason", s.error().message()}});
     }
-    auto routes = net::RouteSocket::open();
-    if (routes) {
-        auto loopback = routes->link_index("lo");
-        if (loopback) (void)routes->delete_address(*loopback, host.gateway(), 32);
-    }
+    remove_gateway(host);
     host.cgroups.remove();
 }
 

@@ -90,12 +90,15 @@ Status SlotMaker::connect(SlotId slot, pid_t pid) {
     // Absent on hosts without IPv6.
     (void)write_file("/proc/sys/net/ipv6/conf/" + name + "/disable_ipv6", "1");
     const auto address = host_->address(slot);
-    if (auto s = routes_.add_route({.destination = address,
-                                    .prefix = 32,
-                                    .link = *link,
-                                    .source = host_->gateway()});
-        !s) {
-        return s;
+    const net::Ipv4Route route{
+        .destination = address, .prefix = 32, .link = *link, .source = host_->gateway()};
+    if (auto s = routes_.add_route(route); !s) {
+        if (s.error().code() == ErrorCode::conflict) return s;
+        // The gateway's address may have gone with another server of the same range.
+        auto loopback = routes_.link_index("lo");
+        if (!loopback) return loopback.error();
+        if (auto added = routes_.add_address(*loopback, host_->gateway(), 32); !added) return added;
+        if (auto again = routes_.add_route(route); !again) return again;
     }
     return routes_.add_neighbour(*link, address, slot_mac);
 }

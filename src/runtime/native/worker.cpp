@@ -63,6 +63,8 @@ void remove(SlotMaker& maker, SlotId slot) {
     (void)socket.release();
     ::close_range(worker_descriptor + 1, ~0U, 0);
     for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+    // It ends with its socket, once what it was doing is done.
+    for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::signal(number, SIG_IGN);
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
