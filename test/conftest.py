@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from support import census, rootfs
+from support import rootfs
 from support.server import EXECUTABLE, Server
 
 
@@ -33,9 +33,8 @@ def make_server(scratch, request):
 
     def make(name="server", **options):
         directory = scratch / f"{request.module.__name__}-{name}-{len(servers)}"
-        before = census.take(EXECUTABLE, directory / "state")
         server = Server(directory, **options)
-        servers.append((server, before))
+        servers.append((server, server.count()))
         return server.start()
 
     yield make
@@ -44,9 +43,7 @@ def make_server(scratch, request):
         try:
             server.destroy()
             # The state directory itself may stay: its files are the server's memory.
-            gone = census.take(server.executable, server.state)
-            before = {**before, "files": gone["files"]}
-            server.expect_census(before)
+            server.expect_census({**before, "files": server.count()["files"]})
         except AssertionError as error:
             problems.append(f"{server.directory.name}: {error}\n{server.tail()}")
     assert not problems, "\n".join(problems)

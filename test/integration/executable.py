@@ -42,7 +42,7 @@ def agent_in_empty_root(tmp_path):
     shutil.copy(EXECUTABLE, root / "opensandbox")
     port = free_port()
     process = subprocess.Popen(
-        ["chroot", root, "/opensandbox", "exec", "--port", str(port), "--access-token", "secret"],
+        [shutil.which("chroot"), root, "/opensandbox", "exec", "--port", str(port), "--access-token", "secret"],
         stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env={},
     )
     agent = Agent(f"127.0.0.1:{port}", {"X-EXECD-ACCESS-TOKEN": "secret"})

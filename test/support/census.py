@@ -1,7 +1,8 @@
 """What exists on the host: mounts, links, rules, cgroups, processes, files.
 
 Two counts of the same server at rest must be equal: blank slots may have been replaced by others
-in between, so names differ, but there are as many of each kind as before.
+in between, so names differ, but there are as many of each kind as before. What other servers on this
+host have, under the tag of six digits that tells servers apart, does not count; all else does.
 """
 
 import json
@@ -21,6 +22,23 @@ def _kind(name):
     return _NUMBER.sub("#", name)
 
 
+_TAGGED = re.compile(r"(?:osb|opensandbox[-_])([0-9a-f]{6})")
+
+
+def tag_of(address_range):
+    """The tag of the server with this range, read off its packet filter; None before it has one."""
+    network = address_range.split("/")[0]
+    for table in subprocess.run(
+        ["nft", "list", "tables", "inet"], capture_output=True, text=True
+    ).stdout.splitlines():
+        name = table.split()[-1]
+        if _TAGGED.fullmatch(name):
+            rules = subprocess.run(["nft", "list", "table", "inet", name], capture_output=True, text=True)
+            if f" {network}/" in rules.stdout:
+                return _TAGGED.fullmatch(name)[1]
+    return None
+
+
 def _mounts():
     with open("/proc/self/mountinfo") as f:
         for line in f:
@@ -29,12 +47,12 @@ def _mounts():
 
 
 def _links():
-    return (_kind(name) for name in os.listdir("/sys/class/net"))
+    return os.listdir("/sys/class/net")
 
 
-def _addresses():
+def _routes():
     out = subprocess.run(["ip", "-j", "-4", "route"], capture_output=True, text=True).stdout
-    return (_kind(str(r.get("dst"))) for r in json.loads(out or "[]"))
+    return (f"{r.get('dev')} {r.get('dst')}" for r in json.loads(out or "[]"))
 
 
 def _rules():
@@ -54,24 +72,31 @@ def _cgroups():
         _, where, kind, *_ = line.split()
         if kind in ("cgroup", "cgroup2"):
             for path, _, _ in os.walk(where):
-                yield _kind(path)
+                yield path
 
 
-def _processes(executable):
-    """Processes of the executable, and everything that runs in a pid namespace but the host's."""
+def _processes(executable, directory):
+    """Processes of the executable that work for this directory, and everything that runs in a pid
+    namespace but the host's."""
     host = os.readlink("/proc/self/ns/pid")
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.readlink(f"/proc/{pid}/ns/pid") != host:
-                yield "in a namespace"
+                with open(f"/proc/{pid}/cgroup") as f:
+                    tags = _TAGGED.search(f.read())
+                yield f"in a namespace {tags[0] if tags else ''}"
             elif os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)") == str(executable):
-                yield "of the host"
+                with open(f"/proc/{pid}/cmdline", errors="replace") as f:
+                    if directory in f.read():
+                        yield "of the host"
         except OSError:
             continue
 
 
 # A database's journal comes and goes with use, logs grow: neither is left behind by a sandbox.
 _PASSING = re.compile(r"(-wal|-shm|-journal|\.log)$")
+# The built-in image is made on its first use and kept, as is the list of images.
+_KEPT = re.compile(r"images/(host(/|$)|index\.json$)")
 
 
 def _files(directory):
@@ -80,6 +105,8 @@ def _files(directory):
             if _PASSING.search(name):
                 continue
             full = os.path.join(path, name)
+            if _KEPT.match(os.path.relpath(full, directory)):
+                continue
             try:
                 mode = os.lstat(full).st_mode
             except OSError:
@@ -87,15 +114,25 @@ def _files(directory):
             yield f"{stat.filemode(mode)[0]} {_kind(os.path.relpath(full, directory))}"
 
 
-def take(executable, state_directory):
-    """Counts everything once: {class: Counter of kinds}."""
+def _count(names, tag):
+    counter = Counter()
+    for name in names:
+        found = _TAGGED.search(name)
+        if found and tag and found[1] != tag:
+            continue
+        counter[_kind(name)] += 1
+    return counter
+
+
+def take(executable, state_directory, tag=None):
+    """Counts everything once: {class: Counter of kinds}. With a tag, without other servers."""
     return {
         "mounts": Counter(_mounts()),
-        "links": Counter(_links()),
-        "routes": Counter(_addresses()),
-        "nft": Counter(_rules()),
-        "cgroups": Counter(_cgroups()),
-        "processes": Counter(_processes(Path(executable).resolve())),
+        "links": _count(_links(), tag),
+        "routes": _count(_routes(), tag),
+        "nft": _count(_rules(), tag),
+        "cgroups": _count(_cgroups(), tag),
+        "processes": _count(_processes(Path(executable).resolve(), str(Path(state_directory).parent)), tag),
         "files": Counter(_files(state_directory)),
     }
 
@@ -111,28 +148,28 @@ def difference(before, after):
     return lines
 
 
-def settled(executable, state_directory, quiet=0.3, timeout=20.0):
+def settled(take_one, quiet=0.3, timeout=20.0):
     """A count that did not change for `quiet` seconds: pools refill and remove off the request path."""
     end = time.monotonic() + timeout
-    last = take(executable, state_directory)
+    last = take_one()
     while time.monotonic() < end:
         time.sleep(quiet)
-        now = take(executable, state_directory)
+        now = take_one()
         if not difference(last, now):
             return now
         last = now
     return last
 
 
-def expect_equal(before, executable, state_directory, timeout=30.0):
+def expect_equal(before, take_one, timeout=30.0):
     """Fails unless the count is back to `before` within `timeout` seconds."""
     end = time.monotonic() + timeout
     while True:
-        lines = difference(before, take(executable, state_directory))
+        lines = difference(before, take_one())
         if not lines:
             return
         if time.monotonic() >= end:
-            raise AssertionError("left behind:\n  " + "\n  ".join(lines))
+            raise AssertionError("left behind:\n  " + "\n  ".join(lines[:40]))
         time.sleep(0.1)
 
 

@@ -72,6 +72,9 @@ class Http:
                 self.connection.close()
                 if last or method == "POST":
                     raise
+            except BaseException:
+                self.connection.close()
+                raise
 
     def request(self, method, path, **options):
         check = options.pop("check", True)
@@ -108,10 +111,17 @@ class Finished:
         terminal = [e for e in events if e["type"] in ("error", "execution_complete")]
         assert len(terminal) == 1, f"one terminal event expected: {events}"
         self.error = terminal[0].get("error")
-        self.code = int(self.error["evalue"]) if self.error else 0
+        #: None when the command could not even start: `error` then says why.
+        self.code = 0
+        if self.error:
+            text = self.error["evalue"]
+            self.code = int(text) if text.lstrip("-").isdigit() else None
 
     def __repr__(self):
-        return f"<exit {self.code} stdout={self.stdout[:2000]!r} stderr={self.stderr[:2000]!r}>"
+        return (
+            f"<exit {self.code} stdout={self.stdout[:2000]!r} stderr={self.stderr[:2000]!r} "
+            f"error={self.error}>"
+        )
 
 
 class Agent(Http):

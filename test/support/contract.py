@@ -89,7 +89,7 @@ def check_reply(surface, method, path, reply):
     where = f"{method.upper()} {path} -> {reply.status} {reply.body[:300]!r}"
     item = document(surface)["paths"].get(template, {})
     if method not in item:
-        assert reply.status in (307, 400, 401, 404, 405), f"{where}: a route that no document has"
+        assert reply.status in (307, 401, 404, 405, 501), f"{where}: a route that no document has"
         return
     exercised.add((surface, method, template))
     parts = ["paths", template, method, "responses"]

@@ -7,12 +7,12 @@ import sys
 from support.shell import eventually, run
 
 _LISTENER = """
-import http.server, sys
-class H(http.server.BaseHTTPRequestHandler):
-    def do_GET(self):
-        self.send_response(200); self.end_headers(); self.wfile.write(b"reached")
-    def log_message(self, *a): pass
-http.server.ThreadingHTTPServer((sys.argv[1], int(sys.argv[2])), H).serve_forever()
+import socket, sys
+listener = socket.create_server((sys.argv[1], int(sys.argv[2])))
+while True:
+    connection = listener.accept()[0]
+    connection.sendall(b"HTTP/1.0 200 OK\\r\\n\\r\\nreached")
+    connection.close()
 """
 
 
@@ -29,15 +29,15 @@ class Elsewhere:
         run("ip", "netns", "add", self.name)
         try:
             run("ip", "link", "add", outer, "type", "veth", "peer", "name", inner, "netns", self.name)
-            run("ip", "addr", "add", "192.0.2.129/30", "dev", outer)
+            run("ip", "addr", "add", "198.18.255.1/30", "dev", outer)
             run("ip", "link", "set", outer, "up")
             inside = ("ip", "-n", self.name)
-            run(*inside, "addr", "add", "192.0.2.130/30", "dev", inner)
+            run(*inside, "addr", "add", "198.18.255.2/30", "dev", inner)
             run(*inside, "addr", "add", f"{self.address}/32", "dev", "lo")
             run(*inside, "link", "set", "lo", "up")
             run(*inside, "link", "set", inner, "up")
-            run(*inside, "route", "add", "default", "via", "192.0.2.129")
-            run("ip", "route", "add", f"{self.address}/32", "via", "192.0.2.130")
+            run(*inside, "route", "add", "default", "via", "198.18.255.1")
+            run("ip", "route", "add", f"{self.address}/32", "via", "198.18.255.2")
             self.process = subprocess.Popen(
                 ["ip", "netns", "exec", self.name, sys.executable, "-c", _LISTENER,
                  self.address, str(self.port)]

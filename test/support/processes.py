@@ -4,6 +4,21 @@ import os
 from pathlib import Path
 
 
+def proportional_kib(namespaces):
+    """Memory of all processes of these pid namespaces, shared pages divided among their users."""
+    total = 0
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.readlink(f"/proc/{pid}/ns/pid") not in namespaces:
+                continue
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1])
+        except OSError:
+            continue
+    return total
+
+
 def agent_process(sandbox):
     """The host's process id of a sandbox's process 1."""
     namespace = sandbox.sh("readlink /proc/self/ns/pid").strip()
