@@ -40,7 +40,7 @@ Result<Ipv4Range> Ipv4Range::parse(std::string_view text) {
     return range;
 }
 
-bool Ipv4Range::contains(Ipv4Address address) const {
+bool Ipv4Range::contains(const Ipv4Address& address) const {
     return (address.to_uint() & mask()) == network_;
 }
 

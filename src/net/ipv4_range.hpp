@@ -27,7 +27,7 @@ class Ipv4Range {
     [[nodiscard]] Ipv4Address netmask() const { return Ipv4Address(mask()); }
     /// How many addresses it holds, the network's and the broadcast address included.
     [[nodiscard]] std::uint32_t size() const { return ~mask() + 1; }
-    [[nodiscard]] bool contains(Ipv4Address address) const;
+    [[nodiscard]] bool contains(const Ipv4Address& address) const;
     [[nodiscard]] bool overlaps(const Ipv4Range& other) const;
     /// The n-th address, 0 being the network's own; `n` < size().
     [[nodiscard]] Ipv4Address address(std::uint32_t n) const;

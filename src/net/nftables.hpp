@@ -61,8 +61,8 @@ class Rule {
     /// IPPROTO_TCP, ...
     Rule& transport(std::uint8_t protocol);
     /// These two look at IPv4 headers: after is_ipv4 only.
-    Rule& source(Ipv4Address network, unsigned prefix, bool inside = true);
-    Rule& destination(Ipv4Address network, unsigned prefix, bool inside = true);
+    Rule& source(const Ipv4Address& network, unsigned prefix, bool inside = true);
+    Rule& destination(const Ipv4Address& network, unsigned prefix, bool inside = true);
     /// In any of the states.
     Rule& connection(std::uint32_t states);
     /// Its destination was rewritten.
@@ -97,7 +97,7 @@ class Rule {
     Rule& interface(std::uint32_t key, std::uint32_t operation, std::string_view prefix);
     Rule& mask(std::uint32_t bits);
     Rule& compare(std::uint32_t operation, const void* data, std::size_t size);
-    Rule& address(std::uint32_t offset, Ipv4Address network, unsigned prefix, bool inside);
+    Rule& address(std::uint32_t offset, const Ipv4Address& network, unsigned prefix, bool inside);
     Rule& verdict(int code, std::string_view chain = {});
 
     std::unique_ptr<nftnl_rule, Free> rule_;

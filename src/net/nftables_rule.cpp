@@ -101,7 +101,8 @@ Rule& Rule::transport(std::uint8_t protocol) {
     return load_meta(NFT_META_L4PROTO).compare(NFT_CMP_EQ, &protocol, sizeof(protocol));
 }
 
-Rule& Rule::address(std::uint32_t offset, Ipv4Address network, unsigned prefix, bool inside) {
+Rule& Rule::address(std::uint32_t offset, const Ipv4Address& network, unsigned prefix,
+                    bool inside) {
     auto* expression = append("payload");
     nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_BASE, NFT_PAYLOAD_NETWORK_HEADER);
     nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_OFFSET, offset);
@@ -112,11 +113,11 @@ Rule& Rule::address(std::uint32_t offset, Ipv4Address network, unsigned prefix, 
     return mask(htonl(bits)).compare(inside ? NFT_CMP_EQ : NFT_CMP_NEQ, &wanted, sizeof(wanted));
 }
 
-Rule& Rule::source(Ipv4Address network, unsigned prefix, bool inside) {
+Rule& Rule::source(const Ipv4Address& network, unsigned prefix, bool inside) {
     return address(ipv4_source_offset, network, prefix, inside);
 }
 
-Rule& Rule::destination(Ipv4Address network, unsigned prefix, bool inside) {
+Rule& Rule::destination(const Ipv4Address& network, unsigned prefix, bool inside) {
     return address(ipv4_destination_offset, network, prefix, inside);
 }
 

@@ -32,7 +32,7 @@ Status check_prefix(std::string_view what, unsigned prefix) {
                  std::string(what) + ": the prefix length must be from 0 to 32");
 }
 
-std::string cidr(Ipv4Address address, unsigned prefix) {
+std::string cidr(const Ipv4Address& address, unsigned prefix) {
     return address.to_string() + "/" + std::to_string(prefix);
 }
 
@@ -40,7 +40,7 @@ std::string link_text(int link) {
     return "link " + std::to_string(link);
 }
 
-void put_address(NetlinkMessage& message, std::uint16_t type, Ipv4Address address) {
+void put_address(NetlinkMessage& message, std::uint16_t type, const Ipv4Address& address) {
     const auto bytes = address.to_bytes();
     message.put(type, bytes);
 }
@@ -168,7 +168,8 @@ Status RouteSocket::delete_link(std::string_view name) {
 }
 
 Status RouteSocket::change_address(std::uint16_t type, std::uint16_t flags, int link,
-                                   Ipv4Address address, unsigned prefix, std::string_view what) {
+                                   const Ipv4Address& address, unsigned prefix,
+                                   std::string_view what) {
     if (auto checked = check_prefix(what, prefix); !checked) return checked;
     NetlinkMessage message(type, flags);
     auto& header = message.header<ifaddrmsg>();
@@ -181,12 +182,12 @@ Status RouteSocket::change_address(std::uint16_t type, std::uint16_t flags, int 
     return change(message, what);
 }
 
-Status RouteSocket::add_address(int link, Ipv4Address address, unsigned prefix) {
+Status RouteSocket::add_address(int link, const Ipv4Address& address, unsigned prefix) {
     return change_address(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, link, address, prefix,
                           "add address " + cidr(address, prefix) + " to " + link_text(link));
 }
 
-Status RouteSocket::delete_address(int link, Ipv4Address address, unsigned prefix) {
+Status RouteSocket::delete_address(int link, const Ipv4Address& address, unsigned prefix) {
     auto deleted =
         change_address(RTM_DELADDR, 0, link, address, prefix,
                        "delete address " + cidr(address, prefix) + " of " + link_text(link));
@@ -215,11 +216,11 @@ Status RouteSocket::add_route(const Ipv4Route& route) {
     return change(message, what);
 }
 
-Status RouteSocket::add_default_route(int link, Ipv4Address gateway) {
+Status RouteSocket::add_default_route(int link, const Ipv4Address& gateway) {
     return add_route({.destination = {}, .prefix = 0, .link = link, .gateway = gateway});
 }
 
-Status RouteSocket::add_neighbour(int link, Ipv4Address address, const MacAddress& mac) {
+Status RouteSocket::add_neighbour(int link, const Ipv4Address& address, const MacAddress& mac) {
     NetlinkMessage message(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
     auto& header = message.header<ndmsg>();
     header.ndm_family = AF_INET;

@@ -88,22 +88,22 @@ class RouteSocket {
     Status delete_link(std::string_view name);
 
     /// `prefix` 0 to 32. Success also when the link has this very address already.
-    Status add_address(int link, Ipv4Address address, unsigned prefix);
+    Status add_address(int link, const Ipv4Address& address, unsigned prefix);
     /// Success also when the link, or the address on it, is gone.
-    Status delete_address(int link, Ipv4Address address, unsigned prefix);
+    Status delete_address(int link, const Ipv4Address& address, unsigned prefix);
     /// conflict when the same destination is routed already.
     Status add_route(const Ipv4Route& route);
     /// Through `gateway`, which must be reachable by an earlier route over `link`.
-    Status add_default_route(int link, Ipv4Address gateway);
+    Status add_default_route(int link, const Ipv4Address& gateway);
     /// A permanent entry: the address is never asked for, and no answer replaces it.
-    Status add_neighbour(int link, Ipv4Address address, const MacAddress& mac);
+    Status add_neighbour(int link, const Ipv4Address& address, const MacAddress& mac);
 
   private:
     explicit RouteSocket(NetlinkSocket socket) : socket_(std::move(socket)) {}
 
     Status change(NetlinkMessage& message, std::string_view what);
-    Status change_address(std::uint16_t type, std::uint16_t flags, int link, Ipv4Address address,
-                          unsigned prefix, std::string_view what);
+    Status change_address(std::uint16_t type, std::uint16_t flags, int link,
+                          const Ipv4Address& address, unsigned prefix, std::string_view what);
 
     NetlinkSocket socket_;
 };
