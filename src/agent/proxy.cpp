@@ -20,9 +20,14 @@ std::string client_address(http::Exchange& exchange) {
     return exchange.peer_address();
 }
 
+/// Tells a proxy in front that the agent speaks here and not the service behind the port.
+constexpr const char* kFailureField = "X-EXECD-PROXY-ERROR";
+
 http::Response refused(const Error& error) {
     json::object body{{"code", "BAD_GATEWAY"}, {"message", error.message()}};
-    return http::json_response(502, json::serialize(json::value(std::move(body))));
+    auto response = http::json_response(502, json::serialize(json::value(std::move(body))));
+    response.head.fields.set(kFailureField, std::string(to_string(error.code())));
+    return response;
 }
 
 Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
@@ -38,7 +43,6 @@ Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
     forwarding.edit_request = [from = client_address(exchange)](http::Fields& fields) {
         // The service is the user's: it must not learn what opens the agent.
         fields.erase("X-EXECD-ACCESS-TOKEN");
-        fields.erase("X-Forwarded-Host");
         fields.set("X-Forwarded-For", from);
         fields.set("X-Forwarded-Proto", "http");
     };

@@ -176,7 +176,12 @@ Awaitable<void> forward(Exchange& exchange, Client& client, Forwarding forwardin
     }
     ClientResponse& answer = **response;
     link->receiving = &answer;
-    if (answer.head().status == 101 && upgrading) {
+    std::optional<Error> failure;
+    if (forwarding.failure_in) failure = forwarding.failure_in(answer.head());
+    if (failure) {
+        link->over = true;
+        co_await report_failure(exchange, forwarding, *failure);
+    } else if (answer.head().status == 101 && upgrading) {
         link->over = true;
         co_await pass_upgrade(exchange, answer, forwarding);
     } else if (answer.head().status == 101) {

@@ -4,6 +4,7 @@
 #include "http/exchange.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace opensandbox::http {
@@ -16,6 +17,9 @@ struct Forwarding {
     std::function<void(Fields&)> edit_request;
     /// Edits the fields of the backend's answer, after hop-by-hop ones were removed.
     std::function<void(ResponseHead&)> edit_response;
+    /// Looks at the head of the backend's answer, which stands for a failure when this returns one:
+    /// for backends that are proxies themselves. The answer is then dropped.
+    std::function<std::optional<Error>(const ResponseHead&)> failure_in;
     /// Renders a failure that came before the backend's head; default: status_of(error) and JSON.
     std::function<Response(const Error&)> render_error;
     /// A WebSocket upgrade whose backend cannot be reached is accepted and closed with this code,

@@ -1,14 +1,14 @@
 #include "lifecycle/admission.hpp"
 
-#include <algorithm>
-#include <set>
-
 #include "base/identifier.hpp"
 #include "lifecycle/transition.hpp"
 #include "model/field_rule.hpp"
 #include "model/metadata.hpp"
 #include "model/resource_quantity.hpp"
 #include "model/timestamp.hpp"
+
+#include <algorithm>
+#include <set>
 
 namespace opensandbox::lifecycle {
 namespace {

@@ -1,22 +1,22 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
-#include <string>
-
 #include "base/error.hpp"
 #include "model/create_request.hpp"
 #include "runtime/runtime.hpp"
 #include "store/sandbox_store.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
 
 namespace opensandbox::lifecycle {
 
 /// What this server lets in.
 struct AdmissionRules {
     AdmissionRules() = default;
-    std::string error_prefix = "NATIVE";                ///< Runtime::error_prefix()
-    std::string arch;                                   ///< "amd64" or "arm64"
-    std::optional<std::int64_t> max_timeout_seconds;    ///< server.max_sandbox_timeout_seconds
+    std::string error_prefix = "NATIVE";              ///< Runtime::error_prefix()
+    std::string arch;                                 ///< "amd64" or "arm64"
+    std::optional<std::int64_t> max_timeout_seconds;  ///< server.max_sandbox_timeout_seconds
 };
 
 /// A request that was let in: what to make, and the row that says so.

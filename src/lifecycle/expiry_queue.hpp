@@ -1,12 +1,12 @@
 #pragma once
 
+#include "base/clock.hpp"
+
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
-
-#include "base/clock.hpp"
 
 namespace opensandbox::lifecycle {
 

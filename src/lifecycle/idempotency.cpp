@@ -79,7 +79,8 @@ void KeyTable::load(std::vector<store::KeyRecord> records) {
 }
 
 bool KeyTable::forget_before(Timestamp limit) {
-    return std::erase_if(made_, [&](const auto& entry) { return entry.second.created_at < limit; }) > 0;
+    return std::erase_if(made_,
+                         [&](const auto& entry) { return entry.second.created_at < limit; }) > 0;
 }
 
 }  // namespace opensandbox::lifecycle

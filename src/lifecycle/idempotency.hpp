@@ -1,15 +1,15 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "lifecycle/latch.hpp"
+#include "store/sandbox_store.hpp"
+
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/error.hpp"
-#include "lifecycle/latch.hpp"
-#include "store/sandbox_store.hpp"
 
 namespace opensandbox::lifecycle {
 

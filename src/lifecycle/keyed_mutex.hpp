@@ -1,11 +1,11 @@
 #pragma once
 
+#include "lifecycle/latch.hpp"
+
 #include <deque>
 #include <memory>
 #include <string>
 #include <unordered_map>
-
-#include "lifecycle/latch.hpp"
 
 namespace opensandbox::lifecycle {
 

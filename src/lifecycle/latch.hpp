@@ -1,10 +1,10 @@
 #pragma once
 
+#include "net/stream.hpp"
+
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/use_awaitable.hpp>
-
-#include "net/stream.hpp"
 
 namespace opensandbox::lifecycle {
 

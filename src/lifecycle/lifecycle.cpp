@@ -73,7 +73,8 @@ Awaitable<Result<Timestamp>> Lifecycle::renew(std::string id, Timestamp expires_
     };
     auto committed = co_await commit(std::move(change));
     if (!committed) co_return committed.error();
-    index_.update(id, [&](store::SandboxRecord& record) { record.sandbox.expires_at = expires_at; });
+    index_.update(id,
+                  [&](store::SandboxRecord& record) { record.sandbox.expires_at = expires_at; });
     expiry_.set(id, expires_at);
     wake_.notify();
     co_return expires_at;
@@ -104,7 +105,8 @@ Awaitable<void> Lifecycle::stop(std::chrono::milliseconds grace) {
     wake_.notify();
     constexpr std::chrono::milliseconds kStep(5);
     auto deadline = std::chrono::steady_clock::now() + grace;
-    while (busy_ > 0 && std::chrono::steady_clock::now() < deadline) co_await net::sleep_for(kStep);
+    while (busy_ > 0 && std::chrono::steady_clock::now() < deadline)
+        co_await net::sleep_for(kStep);
     if (busy_ > 0) log::warn("stopped with changes in flight; they are settled at the next start");
 }
 

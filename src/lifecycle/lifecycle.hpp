@@ -1,14 +1,5 @@
 #pragma once
 
-#include <boost/asio/thread_pool.hpp>
-
-#include <functional>
-#include <map>
-#include <memory>
-#include <optional>
-#include <string>
-#include <string_view>
-
 #include "lifecycle/admission.hpp"
 #include "lifecycle/expiry_queue.hpp"
 #include "lifecycle/idempotency.hpp"
@@ -17,6 +8,15 @@
 #include "lifecycle/sandbox_index.hpp"
 #include "model/metadata.hpp"
 #include "net/task.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
 
 namespace opensandbox::lifecycle {
 
@@ -75,7 +75,8 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     /// Runs a write on the blocking pool.
     Awaitable<Status> commit(Change change);
 
-    Awaitable<Result<Created>> make(model::CreateRequest request, std::optional<IdempotencyKey> key);
+    Awaitable<Result<Created>> make(model::CreateRequest request,
+                                    std::optional<IdempotencyKey> key);
     Awaitable<Status> bring_up(Admitted& admitted);
     Awaitable<void> undo(std::string id);
     Result<Created> replay(const std::string& id, const IdempotencyKey& key) const;

@@ -14,7 +14,8 @@ Error contract_error(const Error& error, const std::string& start_failed) {
     }
     if (!error.wire().empty()) return error;
     if (error.code() == ErrorCode::invalid_argument) return error.as("SANDBOX::INVALID_PARAMETER");
-    ErrorCode code = error.code() == ErrorCode::resource_exhausted ? error.code() : ErrorCode::internal;
+    ErrorCode code =
+        error.code() == ErrorCode::resource_exhausted ? error.code() : ErrorCode::internal;
     return {code, start_failed, "start of the sandbox: " + error.message()};
 }
 
@@ -44,7 +45,8 @@ Awaitable<Result<Lifecycle::Created>> Lifecycle::create(model::CreateRequest req
     co_return made;
 }
 
-Result<Lifecycle::Created> Lifecycle::replay(const std::string& id, const IdempotencyKey& key) const {
+Result<Lifecycle::Created> Lifecycle::replay(const std::string& id,
+                                             const IdempotencyKey& key) const {
     const auto* entry = index_.find(id);
     if (!entry) {
         return Error(ErrorCode::conflict, "IDEMPOTENCY_KEY_SPENT",
@@ -76,7 +78,9 @@ Awaitable<Result<Lifecycle::Created>> Lifecycle::make(model::CreateRequest reque
     };
     auto inserted = co_await commit(std::move(insert));
     if (!inserted) {
-        co_return inserted.error().within("row of the sandbox").as(error_code("SANDBOX_START_FAILED"));
+        co_return inserted.error()
+            .within("row of the sandbox")
+            .as(error_code("SANDBOX_START_FAILED"));
     }
     index_.put(admitted->record);
 
@@ -108,7 +112,9 @@ Awaitable<Status> Lifecycle::bring_up(Admitted& admitted) {
             log::error("cannot undo a create",
                        {{"sandbox", record.sandbox.id}, {"error", destroyed.error().message()}});
         }
-        co_return committed.error().within("row of the sandbox").as(error_code("SANDBOX_START_FAILED"));
+        co_return committed.error()
+            .within("row of the sandbox")
+            .as(error_code("SANDBOX_START_FAILED"));
     }
     index_.put(record);
     if (record.sandbox.expires_at) {
@@ -123,7 +129,8 @@ Awaitable<void> Lifecycle::undo(std::string id) {
     index_.erase(id);
     Change change = [id](store::SandboxStore& store) { return store.undo_insert(id); };
     auto undone = co_await commit(std::move(change));
-    if (!undone) log::error("cannot undo a row", {{"sandbox", id}, {"error", undone.error().message()}});
+    if (!undone)
+        log::error("cannot undo a row", {{"sandbox", id}, {"error", undone.error().message()}});
 }
 
 }  // namespace opensandbox::lifecycle

@@ -28,7 +28,8 @@ Awaitable<Status> Lifecycle::recover() {
     if (!keys) co_return keys.error();
     keys_.load(std::move(keys.value()));
     co_await forget_old_keys();
-    for (const auto& row : rows.value()) index_.put(row);
+    for (const auto& row : rows.value())
+        index_.put(row);
 
     auto started = co_await runtime_.start();
     if (!started) co_return started.error().within("runtime");
@@ -43,7 +44,8 @@ Awaitable<Status> Lifecycle::recover() {
         auto committed = co_await commit(std::move(change));
         if (!committed) co_return committed;
         index_.update(id, [&](store::SandboxRecord& record) { record.sandbox.status = status; });
-        log::warn("sandbox ended while no server ran", {{"sandbox", id}, {"reason", status.reason}});
+        log::warn("sandbox ended while no server ran",
+                  {{"sandbox", id}, {"reason", status.reason}});
     }
     for (const auto& object : plan.adopt) {
         const auto* entry = index_.find(object.id);
@@ -64,8 +66,10 @@ Awaitable<Status> Lifecycle::recover() {
     index_.for_each([&](const store::SandboxRecord& record) {
         if (record.sandbox.expires_at) expiry_.set(record.sandbox.id, *record.sandbox.expires_at);
     });
-    for (const std::string& id : plan.remove) spawn(remove_remains(id), "finish a removal");
-    for (const std::string& id : plan.orphans) spawn(destroy_orphan(id), "destroy an orphan");
+    for (const std::string& id : plan.remove)
+        spawn(remove_remains(id), "finish a removal");
+    for (const std::string& id : plan.orphans)
+        spawn(destroy_orphan(id), "destroy an orphan");
     if (!rows->empty() || !plan.orphans.empty()) {
         log::info("recovered", {{"adopted", plan.adopt.size()},
                                 {"ended", plan.ended.size()},
@@ -78,14 +82,17 @@ Awaitable<Status> Lifecycle::recover() {
 /// A row whose creation or removal was cut short.
 Awaitable<void> Lifecycle::remove_remains(std::string id) {
     auto removed = co_await remove(id);
-    if (!removed) log::error("cannot remove remains", {{"sandbox", id}, {"error", removed.error().message()}});
+    if (!removed)
+        log::error("cannot remove remains",
+                   {{"sandbox", id}, {"error", removed.error().message()}});
 }
 
 Awaitable<void> Lifecycle::destroy_orphan(std::string id) {
     auto turn = co_await turns_.lock(id);
     auto destroyed = co_await runtime_.destroy(id);
     if (!destroyed) {
-        log::error("cannot destroy an orphan", {{"sandbox", id}, {"error", destroyed.error().message()}});
+        log::error("cannot destroy an orphan",
+                   {{"sandbox", id}, {"error", destroyed.error().message()}});
     }
 }
 
@@ -94,10 +101,13 @@ Awaitable<void> Lifecycle::handle_exit(std::string id, runtime::Exit exit) {
     const auto* entry = index_.find(id);
     if (!entry || !model::is_alive(entry->record.sandbox.status.state)) co_return;
     model::SandboxStatus status = exited(exit, now());
-    Change change = [id, status](store::SandboxStore& store) { return store.set_status(id, status); };
+    Change change = [id, status](store::SandboxStore& store) {
+        return store.set_status(id, status);
+    };
     auto committed = co_await commit(std::move(change));
     if (!committed) {
-        log::error("cannot record an exit", {{"sandbox", id}, {"error", committed.error().message()}});
+        log::error("cannot record an exit",
+                   {{"sandbox", id}, {"error", committed.error().message()}});
     }
     index_.update(id, [&](store::SandboxRecord& record) { record.sandbox.status = status; });
     log::info("sandbox ended",

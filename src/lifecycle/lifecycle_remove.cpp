@@ -65,7 +65,9 @@ Awaitable<Status> Lifecycle::remove_locked(std::string id, bool only_if_due, boo
     // Written first: a removal cut short is finished at the next start.
     model::SandboxStatus before = entry->record.sandbox.status;
     model::SandboxStatus stopping = deleting(now());
-    Change mark = [id, stopping](store::SandboxStore& store) { return store.set_status(id, stopping); };
+    Change mark = [id, stopping](store::SandboxStore& store) {
+        return store.set_status(id, stopping);
+    };
     auto marked = co_await commit(std::move(mark));
     if (!marked) co_return marked.error().as(error_code("SANDBOX_DELETE_FAILED"));
     index_.update(id, [&](store::SandboxRecord& record) { record.sandbox.status = stopping; });
@@ -73,10 +75,13 @@ Awaitable<Status> Lifecycle::remove_locked(std::string id, bool only_if_due, boo
     auto destroyed = co_await runtime_.destroy(id);
     if (!destroyed) {
         log::error("delete failed", {{"sandbox", id}, {"error", destroyed.error().message()}});
-        Change restore = [id, before](store::SandboxStore& store) { return store.set_status(id, before); };
+        Change restore = [id, before](store::SandboxStore& store) {
+            return store.set_status(id, before);
+        };
         auto restored = co_await commit(std::move(restore));
         if (restored) {
-            index_.update(id, [&](store::SandboxRecord& record) { record.sandbox.status = before; });
+            index_.update(id,
+                          [&](store::SandboxRecord& record) { record.sandbox.status = before; });
         }
         co_return Error(ErrorCode::internal, error_code("SANDBOX_DELETE_FAILED"),
                         "Sandbox " + id + ": " + destroyed.error().message());
@@ -107,7 +112,8 @@ Awaitable<void> Lifecycle::run_expiry() {
         }
         if (wait.count() > 0) co_await wake_.wait_for(wait);
         if (stopping_) co_return;
-        for (const std::string& id : expiry_.take_due(now())) spawn(expire(id), "expire a sandbox");
+        for (const std::string& id : expiry_.take_due(now()))
+            spawn(expire(id), "expire a sandbox");
         if (now() >= keys_due) {
             keys_due = now() + kKeySweep;
             co_await forget_old_keys();

@@ -1,9 +1,9 @@
 #include "lifecycle/recovery_plan.hpp"
 
+#include "lifecycle/transition.hpp"
+
 #include <map>
 #include <set>
-
-#include "lifecycle/transition.hpp"
 
 namespace opensandbox::lifecycle {
 
@@ -11,7 +11,8 @@ RecoveryPlan plan_recovery(const std::vector<store::SandboxRecord>& rows,
                            const std::vector<runtime::Observed>& observed, Timestamp now) {
     using model::SandboxState;
     std::map<std::string, const runtime::Observed*> objects;
-    for (const auto& object : observed) objects.emplace(object.id, &object);
+    for (const auto& object : observed)
+        objects.emplace(object.id, &object);
 
     RecoveryPlan plan;
     std::set<std::string> known;

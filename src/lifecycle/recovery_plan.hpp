@@ -1,11 +1,11 @@
 #pragma once
 
+#include "runtime/runtime.hpp"
+#include "store/sandbox_store.hpp"
+
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "runtime/runtime.hpp"
-#include "store/sandbox_store.hpp"
 
 /// What to do at start about the difference between what should exist (the store) and what does
 /// (the runtime). Pure.

@@ -6,7 +6,8 @@ namespace opensandbox::lifecycle {
 namespace {
 
 bool selected(const ListQuery& query, const model::Sandbox& sandbox) {
-    if (query.states && std::ranges::find(*query.states, sandbox.status.state) == query.states->end()) {
+    if (query.states &&
+        std::ranges::find(*query.states, sandbox.status.state) == query.states->end()) {
         return false;
     }
     if (query.metadata.empty()) return true;
@@ -86,7 +87,8 @@ std::array<std::uint64_t, 8> SandboxIndex::counts() const {
 }
 
 void SandboxIndex::for_each(const std::function<void(const store::SandboxRecord&)>& visit) const {
-    for (const auto& [id, entry] : entries_) visit(entry.record);
+    for (const auto& [id, entry] : entries_)
+        visit(entry.record);
 }
 
 }  // namespace opensandbox::lifecycle

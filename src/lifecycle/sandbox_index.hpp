@@ -1,5 +1,8 @@
 #pragma once
 
+#include "model/metadata.hpp"
+#include "store/sandbox_store.hpp"
+
 #include <array>
 #include <cstdint>
 #include <functional>
@@ -10,9 +13,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "model/metadata.hpp"
-#include "store/sandbox_store.hpp"
 
 namespace opensandbox::lifecycle {
 

@@ -1,15 +1,15 @@
 #include "model/create_request.hpp"
 
-#include <algorithm>
-#include <array>
-#include <cctype>
-#include <set>
-
 #include "json/document.hpp"
 #include "model/create_rules.hpp"
 #include "model/field_rule.hpp"
 #include "model/json_body.hpp"
 #include "model/timestamp.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <set>
 
 namespace opensandbox::model {
 namespace {
@@ -26,10 +26,13 @@ bool is_blank(std::string_view text) {
 }
 
 std::string lowered(std::string_view text) {
-    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front()))) text.remove_prefix(1);
-    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back()))) text.remove_suffix(1);
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.front())))
+        text.remove_prefix(1);
+    while (!text.empty() && std::isspace(static_cast<unsigned char>(text.back())))
+        text.remove_suffix(1);
     std::string lower;
-    for (char c : text) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (char c : text)
+        lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return lower;
 }
 
@@ -45,7 +48,7 @@ const object* object_field(const object& body, std::string_view name) {
 
 /// Fields that a template replaces; giving them beside `templateId` is an error.
 constexpr std::array<std::string_view, 11> kReplacedByTemplate{
-    "credentialProxy", "entrypoint", "env",          "image",      "lifecycle", "platform",
+    "credentialProxy", "entrypoint",       "env",          "image",      "lifecycle", "platform",
     "resourceLimits",  "resourceRequests", "secureAccess", "snapshotId", "volumes"};
 
 void check_template(const object& body, const Location& at, FieldErrors& errors) {
@@ -57,7 +60,8 @@ void check_template(const object& body, const Location& at, FieldErrors& errors)
     }
     std::string input = json::serialize(value(body));
     if (!conflicts.empty()) {
-        errors.push_back(value_error(at, "templateId cannot be combined with: " + conflicts + ".", input));
+        errors.push_back(
+            value_error(at, "templateId cannot be combined with: " + conflicts + ".", input));
     }
     if (!find_field(body, "timeout")) {
         errors.push_back(value_error(at, "timeout is required with templateId.", input));
@@ -69,10 +73,13 @@ void check_source(const object& body, const CreateRequest& request, const Locati
     auto pool = std::ranges::find(request.extensions, "poolRef", &StringMap::value_type::first);
     bool pooled = pool != request.extensions.end() && !is_blank(pool->second);
     std::string input = json::serialize(value(body));
-    auto refuse = [&](std::string_view message) { errors.push_back(value_error(at, message, input)); };
+    auto refuse = [&](std::string_view message) {
+        errors.push_back(value_error(at, message, input));
+    };
     if (pooled) {
         if (request.snapshot_id) refuse("snapshotId cannot be combined with extensions.poolRef.");
-        if (request.has_lifecycle_hooks) refuse("lifecycle cannot be combined with extensions.poolRef.");
+        if (request.has_lifecycle_hooks)
+            refuse("lifecycle cannot be combined with extensions.poolRef.");
         return;
     }
     if (request.image.has_value() == request.snapshot_id.has_value()) {
@@ -123,7 +130,8 @@ void check_hooks(const object& body, FieldErrors& errors) {
         if (is_blank(name)) {
             errors.push_back(value_error(at, "name must not be blank.", json::serialize(item)));
         } else if (!seen.insert(name).second) {
-            errors.push_back(value_error(at, "name '" + name + "' is used twice.", json::serialize(item)));
+            errors.push_back(
+                value_error(at, "name '" + name + "' is used twice.", json::serialize(item)));
         }
     }
 }

@@ -1,15 +1,15 @@
 #pragma once
 
+#include "model/field_error.hpp"
+#include "model/json_text.hpp"
+#include "model/sandbox.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <variant>
 #include <vector>
-
-#include "model/field_error.hpp"
-#include "model/json_text.hpp"
-#include "model/sandbox.hpp"
 
 namespace opensandbox::model {
 
@@ -31,11 +31,11 @@ struct CreateRequest {
     std::optional<std::string> template_id;
     std::optional<std::int64_t> timeout_seconds;  ///< 60 or more; empty: removed by hand only
     StringMap resource_limits;
-    StringMap env;                           ///< null values dropped
+    StringMap env;  ///< null values dropped
     std::optional<StringMap> metadata;
-    std::vector<std::string> entrypoint;     ///< shell-split when it was one word with a space
+    std::vector<std::string> entrypoint;  ///< shell-split when it was one word with a space
     StringMap extensions;
-    std::optional<Platform> platform;        ///< trimmed, lower case
+    std::optional<Platform> platform;  ///< trimmed, lower case
     std::vector<VolumeRequest> volumes;
     bool has_image_auth = false;
     bool has_network_policy = false;

@@ -6,7 +6,9 @@
 namespace opensandbox::model {
 namespace {
 
-bool lower_or_digit(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); }
+bool lower_or_digit(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
 
 bool is_dns_label(std::string_view text) {
     if (text.empty() || !lower_or_digit(text.front()) || !lower_or_digit(text.back())) return false;
@@ -22,7 +24,9 @@ bool is_dns_name(std::string_view text) {
     }
 }
 
-bool is_absolute(std::string_view text) { return text.starts_with('/'); }
+bool is_absolute(std::string_view text) {
+    return text.starts_with('/');
+}
 
 bool is_host_path(std::string_view text) {
     if (text.starts_with('/')) return true;
@@ -46,11 +50,13 @@ bool is_storage_size(std::string_view text) {
     return digits(text.substr(0, dot)) && digits(text.substr(dot + 1));
 }
 
-bool is_bucket_version(std::string_view text) { return text == "1.0" || text == "2.0"; }
+bool is_bucket_version(std::string_view text) {
+    return text == "1.0" || text == "2.0";
+}
 
 constexpr TextPattern kDnsLabel{is_dns_label, "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"};
-constexpr TextPattern kDnsName{is_dns_name,
-                               "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"};
+constexpr TextPattern kDnsName{
+    is_dns_name, "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"};
 constexpr TextPattern kAbsolute{is_absolute, "^/.*"};
 constexpr TextPattern kHostPath{is_host_path, "^(/|[A-Za-z]:[\\\\/])"};
 constexpr TextPattern kStorageSize{is_storage_size, "^\\d+(\\.\\d+)?(Ki|Mi|Gi|Ti|Pi|Ei)?$"};
@@ -111,15 +117,18 @@ constexpr std::array kVolume{
 };
 constexpr std::array kPreStart{
     FieldRule{.name = "command", .kind = text_list, .required = true, .minimum = 1},
-    FieldRule{.name = "timeoutSeconds", .kind = integer, .nullable = false, .minimum = 1,
+    FieldRule{.name = "timeoutSeconds",
+              .kind = integer,
+              .nullable = false,
+              .minimum = 1,
               .maximum = 10800},
 };
 constexpr std::array kPeriodic{
     FieldRule{.name = "name", .required = true, .minimum = 1},
     FieldRule{.name = "schedule", .required = true, .minimum = 1},
     FieldRule{.name = "command", .kind = text_list, .required = true, .minimum = 1},
-    FieldRule{.name = "timeoutSeconds", .kind = integer, .nullable = false, .minimum = 1,
-              .maximum = 300},
+    FieldRule{
+        .name = "timeoutSeconds", .kind = integer, .nullable = false, .minimum = 1, .maximum = 300},
 };
 constexpr std::array kHooks{
     FieldRule{.name = "preStart", .kind = object, .members = kPreStart, .closed = true},
@@ -147,6 +156,8 @@ constexpr std::array kCreateRequest{
 
 }  // namespace
 
-std::span<const FieldRule> create_request_rules() { return kCreateRequest; }
+std::span<const FieldRule> create_request_rules() {
+    return kCreateRequest;
+}
 
 }  // namespace opensandbox::model

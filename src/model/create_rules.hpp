@@ -1,8 +1,8 @@
 #pragma once
 
-#include <span>
-
 #include "model/field_rule.hpp"
+
+#include <span>
 
 namespace opensandbox::model {
 

@@ -1,12 +1,12 @@
 #include "model/field_rule.hpp"
 
+#include "json/document.hpp"
+#include "model/timestamp.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <charconv>
 #include <cmath>
-
-#include "json/document.hpp"
-#include "model/timestamp.hpp"
 
 namespace opensandbox::model {
 namespace {
@@ -32,11 +32,13 @@ FieldError error_of(std::string type, const Location& at, std::string message, c
 }
 
 std::size_t characters(std::string_view text) {
-    return static_cast<std::size_t>(std::count_if(
-        text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
+    return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
+        return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
+    }));
 }
 
-void check_text(const value& given, const FieldRule& rule, const Location& at, FieldErrors& errors) {
+void check_text(const value& given, const FieldRule& rule, const Location& at,
+                FieldErrors& errors) {
     if (!given.is_string()) {
         errors.push_back(error_of("string_type", at, "Input should be a valid string", given));
         return;
@@ -45,14 +47,15 @@ void check_text(const value& given, const FieldRule& rule, const Location& at, F
     auto length = static_cast<std::int64_t>(characters(text));
     if (rule.minimum && length < *rule.minimum) {
         std::string unit = *rule.minimum == 1 ? " character" : " characters";
-        errors.push_back(error_of("string_too_short", at,
-                                  "String should have at least " + std::to_string(*rule.minimum) + unit,
-                                  given, ctx("min_length", *rule.minimum)));
+        errors.push_back(
+            error_of("string_too_short", at,
+                     "String should have at least " + std::to_string(*rule.minimum) + unit, given,
+                     ctx("min_length", *rule.minimum)));
     } else if (rule.maximum && length > *rule.maximum) {
-        errors.push_back(error_of("string_too_long", at,
-                                  "String should have at most " + std::to_string(*rule.maximum) +
-                                      " characters",
-                                  given, ctx("max_length", *rule.maximum)));
+        errors.push_back(
+            error_of("string_too_long", at,
+                     "String should have at most " + std::to_string(*rule.maximum) + " characters",
+                     given, ctx("max_length", *rule.maximum)));
     } else if (rule.pattern && !rule.pattern->matches(text)) {
         std::string shown(rule.pattern->shown);
         errors.push_back(error_of("string_pattern_mismatch", at,
@@ -68,15 +71,15 @@ void check_integer(const value& given, const FieldRule& rule, const Location& at
     if (!number) {
         errors.push_back(error_of(why.type, at, why.msg, given));
     } else if (rule.minimum && *number < *rule.minimum) {
-        errors.push_back(error_of(
-            "greater_than_equal", at,
-            "Input should be greater than or equal to " + std::to_string(*rule.minimum), given,
-            ctx("ge", *rule.minimum)));
+        errors.push_back(
+            error_of("greater_than_equal", at,
+                     "Input should be greater than or equal to " + std::to_string(*rule.minimum),
+                     given, ctx("ge", *rule.minimum)));
     } else if (rule.maximum && *number > *rule.maximum) {
-        errors.push_back(error_of(
-            "less_than_equal", at,
-            "Input should be less than or equal to " + std::to_string(*rule.maximum), given,
-            ctx("le", *rule.maximum)));
+        errors.push_back(
+            error_of("less_than_equal", at,
+                     "Input should be less than or equal to " + std::to_string(*rule.maximum),
+                     given, ctx("le", *rule.maximum)));
     }
 }
 
@@ -93,7 +96,8 @@ void check_boolean(const value& given, const Location& at, FieldErrors& errors) 
     if (boolean_of(given)) return;
     if (given.is_string() || given.is_number()) {
         errors.push_back(error_of("bool_parsing", at,
-                                  "Input should be a valid boolean, unable to interpret input", given));
+                                  "Input should be a valid boolean, unable to interpret input",
+                                  given));
     } else {
         errors.push_back(error_of("bool_type", at, "Input should be a valid boolean", given));
     }
@@ -109,8 +113,8 @@ void check_timestamp(const value& given, const Location& at, FieldErrors& errors
                       ? parse_timestamp(given.get_string(), why).has_value()
                       : timestamp_from_number(given.to_number<double>(), why).has_value();
     if (parsed) return;
-    errors.push_back(error_of("datetime_parsing", at, "Input should be a valid datetime, " + why, given,
-                              "{\"error\":" + json_string(why) + "}"));
+    errors.push_back(error_of("datetime_parsing", at, "Input should be a valid datetime, " + why,
+                              given, "{\"error\":" + json_string(why) + "}"));
 }
 
 void forbid_unknown(const value& given, const FieldRule& rule, const Location& at,
@@ -127,7 +131,8 @@ void forbid_unknown(const value& given, const FieldRule& rule, const Location& a
     }
 }
 
-void check_list(const value& given, const FieldRule& rule, const Location& at, FieldErrors& errors) {
+void check_list(const value& given, const FieldRule& rule, const Location& at,
+                FieldErrors& errors) {
     if (!given.is_array()) {
         errors.push_back(error_of("list_type", at, "Input should be a valid list", given));
         return;
@@ -150,7 +155,8 @@ void check_list(const value& given, const FieldRule& rule, const Location& at, F
             check_object(items[i], rule.members, item, errors);
             forbid_unknown(items[i], rule, item, errors);
         } else if (!items[i].is_string()) {
-            errors.push_back(error_of("string_type", item, "Input should be a valid string", items[i]));
+            errors.push_back(
+                error_of("string_type", item, "Input should be a valid string", items[i]));
         }
     }
 }
@@ -195,16 +201,23 @@ FieldError value_error(const Location& at, std::string_view message, std::string
             "{\"error\":{}}"};
 }
 
-void check_field(const value& given, const FieldRule& rule, const Location& at, FieldErrors& errors) {
+void check_field(const value& given, const FieldRule& rule, const Location& at,
+                 FieldErrors& errors) {
     switch (rule.kind) {
-        case FieldKind::text: return check_text(given, rule, at, errors);
-        case FieldKind::integer: return check_integer(given, rule, at, errors);
-        case FieldKind::boolean: return check_boolean(given, at, errors);
-        case FieldKind::timestamp: return check_timestamp(given, at, errors);
+        case FieldKind::text:
+            return check_text(given, rule, at, errors);
+        case FieldKind::integer:
+            return check_integer(given, rule, at, errors);
+        case FieldKind::boolean:
+            return check_boolean(given, at, errors);
+        case FieldKind::timestamp:
+            return check_timestamp(given, at, errors);
         case FieldKind::text_list:
-        case FieldKind::object_list: return check_list(given, rule, at, errors);
+        case FieldKind::object_list:
+            return check_list(given, rule, at, errors);
         case FieldKind::text_map:
-        case FieldKind::nullable_text_map: return check_map(given, rule, at, errors);
+        case FieldKind::nullable_text_map:
+            return check_map(given, rule, at, errors);
         case FieldKind::object:
             check_object(given, rule.members, at, errors);
             forbid_unknown(given, rule, at, errors);
@@ -215,9 +228,9 @@ void check_field(const value& given, const FieldRule& rule, const Location& at, 
 void check_object(const value& body, std::span<const FieldRule> rules, const Location& at,
                   FieldErrors& errors) {
     if (!body.is_object()) {
-        errors.push_back(error_of("model_attributes_type", at,
-                                  "Input should be a valid dictionary or object to extract fields from",
-                                  body));
+        errors.push_back(
+            error_of("model_attributes_type", at,
+                     "Input should be a valid dictionary or object to extract fields from", body));
         return;
     }
     const object& fields = body.get_object();

@@ -1,5 +1,9 @@
 #pragma once
 
+#include "base/clock.hpp"
+#include "model/field_error.hpp"
+#include "model/json_text.hpp"
+
 #include <boost/json/fwd.hpp>
 
 #include <cstdint>
@@ -7,10 +11,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "base/clock.hpp"
-#include "model/field_error.hpp"
-#include "model/json_text.hpp"
 
 /// Validation by tables: a type states its fields as FieldRules next to itself, one interpreter
 /// checks a document against them and reports every broken rule at once. Types are read leniently
@@ -41,12 +41,12 @@ struct FieldRule {
     std::string_view name;
     FieldKind kind = FieldKind::text;
     bool required = false;
-    bool nullable = true;                 ///< null counts as absent
+    bool nullable = true;                      ///< null counts as absent
     std::optional<std::int64_t> minimum = {};  ///< of an integer, or of a length
     std::optional<std::int64_t> maximum = {};
     const TextPattern* pattern = nullptr;
-    std::span<const FieldRule> members = {};   ///< of object and object_list
-    bool closed = false;                       ///< object(s): unknown members are errors
+    std::span<const FieldRule> members = {};  ///< of object and object_list
+    bool closed = false;                      ///< object(s): unknown members are errors
 };
 
 /// "resourceLimits" -> "resource_limits".

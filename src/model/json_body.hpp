@@ -1,5 +1,7 @@
 #pragma once
 
+#include "model/field_error.hpp"
+
 #include <boost/json/fwd.hpp>
 
 #include <optional>
@@ -8,8 +10,6 @@
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include "model/field_error.hpp"
 
 /// Request bodies: JSON or the contract's 422 (lifecycle 1.3).
 namespace opensandbox::model {

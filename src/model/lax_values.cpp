@@ -1,10 +1,10 @@
+#include "json/document.hpp"
+#include "model/field_rule.hpp"
+
 #include <cctype>
 #include <charconv>
 #include <cmath>
 #include <limits>
-
-#include "json/document.hpp"
-#include "model/field_rule.hpp"
 
 namespace opensandbox::model {
 namespace {
@@ -20,8 +20,10 @@ std::int64_t cut_to_range(double number) {
 
 std::optional<std::int64_t> lax_integer(std::string_view text) {
     auto blank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-    while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-    while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+    while (!text.empty() && blank(text.front()))
+        text.remove_prefix(1);
+    while (!text.empty() && blank(text.back()))
+        text.remove_suffix(1);
     bool negative = !text.empty() && text.front() == '-';
     if (!text.empty() && (text.front() == '-' || text.front() == '+')) text.remove_prefix(1);
     if (auto dot = text.find('.'); dot != std::string_view::npos) {
@@ -71,7 +73,8 @@ std::optional<std::int64_t> lax_integer(const json::value& value, FieldError& wh
 
 std::optional<bool> lax_boolean(std::string_view text) {
     std::string lower;
-    for (char c : text) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (char c : text)
+        lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     for (std::string_view yes : {"true", "1", "yes", "on", "t", "y"}) {
         if (lower == yes) return true;
     }

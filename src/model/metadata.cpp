@@ -1,8 +1,8 @@
 #include "model/metadata.hpp"
 
-#include <algorithm>
-
 #include "model/json_body.hpp"
+
+#include <algorithm>
 
 namespace opensandbox::model {
 namespace {
@@ -48,9 +48,13 @@ Error reserved(std::string wire, std::string_view key) {
 
 }  // namespace
 
-bool is_reserved_key(std::string_view key) { return key.starts_with(kReservedPrefix); }
+bool is_reserved_key(std::string_view key) {
+    return key.starts_with(kReservedPrefix);
+}
 
-bool is_label_value(std::string_view value) { return value.empty() || is_name(value); }
+bool is_label_value(std::string_view value) {
+    return value.empty() || is_name(value);
+}
 
 bool is_label_key(std::string_view key) {
     auto slash = key.find('/');
@@ -60,15 +64,17 @@ bool is_label_key(std::string_view key) {
 
 Status check_label(std::string_view key, std::string_view value) {
     if (!is_label_key(key)) {
-        return bad_label("metadata: key '" + std::string(key) +
-                         "' must be a name, or a lower-case DNS subdomain of at most 253 characters, "
-                         "'/' and a name; a name has at most 63 letters, digits, '-', '_' and '.', and "
-                         "starts and ends with a letter or digit.");
+        return bad_label(
+            "metadata: key '" + std::string(key) +
+            "' must be a name, or a lower-case DNS subdomain of at most 253 characters, "
+            "'/' and a name; a name has at most 63 letters, digits, '-', '_' and '.', and "
+            "starts and ends with a letter or digit.");
     }
     if (!is_label_value(value)) {
-        return bad_label("metadata." + std::string(key) + ": value '" + std::string(value) +
-                         "' must have at most 63 letters, digits, '-', '_' and '.', and start and end "
-                         "with a letter or digit.");
+        return bad_label(
+            "metadata." + std::string(key) + ": value '" + std::string(value) +
+            "' must have at most 63 letters, digits, '-', '_' and '.', and start and end "
+            "with a letter or digit.");
     }
     return {};
 }

@@ -1,15 +1,15 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "model/field_error.hpp"
+#include "model/json_text.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include "base/error.hpp"
-#include "model/field_error.hpp"
-#include "model/json_text.hpp"
 
 /// User metadata of a sandbox: Kubernetes label rules (lifecycle 2.5).
 namespace opensandbox::model {

@@ -11,8 +11,10 @@ namespace {
 
 std::string_view trimmed(std::string_view text) {
     auto blank = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0; };
-    while (!text.empty() && blank(text.front())) text.remove_prefix(1);
-    while (!text.empty() && blank(text.back())) text.remove_suffix(1);
+    while (!text.empty() && blank(text.front()))
+        text.remove_prefix(1);
+    while (!text.empty() && blank(text.back()))
+        text.remove_suffix(1);
     return text;
 }
 
@@ -77,7 +79,8 @@ std::optional<std::uint64_t> parse_memory(std::string_view text) {
 
 std::optional<std::int64_t> parse_gpu(std::string_view text) {
     text = trimmed(text);
-    if (text.size() == 3 && (text[0] | 32) == 'a' && (text[1] | 32) == 'l' && (text[2] | 32) == 'l') {
+    if (text.size() == 3 && (text[0] | 32) == 'a' && (text[1] | 32) == 'l' &&
+        (text[2] | 32) == 'l') {
         return -1;
     }
     std::int64_t count = 0;

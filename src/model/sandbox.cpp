@@ -12,10 +12,14 @@ struct StateName {
 };
 
 constexpr std::array kStates{
-    StateName{SandboxState::pending, "Pending"},       StateName{SandboxState::running, "Running"},
-    StateName{SandboxState::pausing, "Pausing"},       StateName{SandboxState::paused, "Paused"},
-    StateName{SandboxState::resuming, "Resuming"},     StateName{SandboxState::stopping, "Stopping"},
-    StateName{SandboxState::terminated, "Terminated"}, StateName{SandboxState::failed, "Failed"},
+    StateName{SandboxState::pending, "Pending"},
+    StateName{SandboxState::running, "Running"},
+    StateName{SandboxState::pausing, "Pausing"},
+    StateName{SandboxState::paused, "Paused"},
+    StateName{SandboxState::resuming, "Resuming"},
+    StateName{SandboxState::stopping, "Stopping"},
+    StateName{SandboxState::terminated, "Terminated"},
+    StateName{SandboxState::failed, "Failed"},
 };
 
 bool equal_ignoring_case(std::string_view a, std::string_view b) {

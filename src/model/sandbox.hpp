@@ -1,13 +1,13 @@
 #pragma once
 
+#include "base/clock.hpp"
+#include "model/json_text.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/clock.hpp"
-#include "model/json_text.hpp"
 
 namespace opensandbox::model {
 
@@ -57,8 +57,9 @@ struct Sandbox {
     std::string image_uri;
     std::optional<Platform> platform;
     SandboxStatus status;
-    std::optional<StringMap> metadata;  ///< as created or patched; empty and absent differ in create
-    StringMap extensions;               ///< only the keys that are shown
+    std::optional<StringMap>
+        metadata;          ///< as created or patched; empty and absent differ in create
+    StringMap extensions;  ///< only the keys that are shown
     std::vector<std::string> entrypoint;
     std::optional<Timestamp> expires_at;  ///< empty: removed by hand only
     Timestamp created_at{};

@@ -40,12 +40,14 @@ std::optional<Timestamp> timestamp_from_number(double value, std::string& why) {
         return std::nullopt;
     }
     double seconds_value = std::abs(value) > kMillisecondThreshold ? value / 1000 : value;
-    auto limit = static_cast<double>(duration_cast<seconds>(latest_timestamp().time_since_epoch()).count());
+    auto limit =
+        static_cast<double>(duration_cast<seconds>(latest_timestamp().time_since_epoch()).count());
     if (seconds_value > limit) {
         why = "dates after 9999 are not supported as unix timestamps";
         return std::nullopt;
     }
-    auto first = static_cast<double>(sys_days(year(1) / January / 1).time_since_epoch().count()) * 86400;
+    auto first =
+        static_cast<double>(sys_days(year(1) / January / 1).time_since_epoch().count()) * 86400;
     if (seconds_value < first) {
         why = "dates before 0001 are not supported as unix timestamps";
         return std::nullopt;
@@ -57,8 +59,10 @@ std::optional<Timestamp> timestamp_from_number(double value, std::string& why) {
 }
 
 std::optional<Timestamp> parse_timestamp(std::string_view text, std::string& why) {
-    while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-    while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
+    while (!text.empty() && text.front() == ' ')
+        text.remove_prefix(1);
+    while (!text.empty() && text.back() == ' ')
+        text.remove_suffix(1);
     if (auto number = as_number(text)) return timestamp_from_number(*number, why);
     if (text.size() == 10) {
         if (auto midnight = parse_rfc3339(std::string(text) + "T00:00:00Z")) return midnight;

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "base/clock.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "base/clock.hpp"
 
 namespace opensandbox::model {
 

@@ -1,15 +1,15 @@
 #include "server/api_key.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdlib>
-
 #include "base/identifier.hpp"
 #include "base/state_directory.hpp"
 #include "base/unique_fd.hpp"
+
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace opensandbox::server {
 namespace {
@@ -19,10 +19,12 @@ Result<std::string> read_key(int fd, const std::string& path) {
     ssize_t size = ::read(fd, text, sizeof text);
     if (size < 0) return Error::from_errno(errno, "read " + path);
     std::string key(text, static_cast<std::size_t>(size));
-    while (!key.empty() && (key.back() == '\n' || key.back() == '\r' || key.back() == ' ')) key.pop_back();
+    while (!key.empty() && (key.back() == '\n' || key.back() == '\r' || key.back() == ' '))
+        key.pop_back();
     if (key.empty() || key.size() > 256) {
-        return Error(ErrorCode::invalid_argument,
-                     path + ": must hold one API key of 1 to 256 characters; remove it to get a new one");
+        return Error(
+            ErrorCode::invalid_argument,
+            path + ": must hold one API key of 1 to 256 characters; remove it to get a new one");
     }
     return key;
 }
@@ -38,7 +40,8 @@ Result<std::string> make_key(const std::filesystem::path& path) {
     if (::write(file.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
         return Error::from_errno(errno, "write " + aside);
     }
-    if (::rename(aside.c_str(), path.c_str()) != 0) return Error::from_errno(errno, "rename " + aside);
+    if (::rename(aside.c_str(), path.c_str()) != 0)
+        return Error::from_errno(errno, "rename " + aside);
     return key;
 }
 
@@ -51,7 +54,8 @@ Result<std::string> resolve_api_key(const Config& config, const std::filesystem:
     UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
     if (!file && errno == ENOENT) return make_key(path);
     if (!file) return Error::from_errno(errno, "open " + path.string());
-    if (::fchmod(file.get(), 0600) != 0) return Error::from_errno(errno, "protect " + path.string());
+    if (::fchmod(file.get(), 0600) != 0)
+        return Error::from_errno(errno, "protect " + path.string());
     return read_key(file.get(), path.string());
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <filesystem>
-#include <string>
-
 #include "base/error.hpp"
 #include "server/config.hpp"
+
+#include <filesystem>
+#include <string>
 
 namespace opensandbox::server {
 

@@ -1,14 +1,14 @@
 #include "server/app.hpp"
 
-#include <algorithm>
-#include <exception>
-
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "server/auth.hpp"
 #include "server/cors.hpp"
 #include "server/error_response.hpp"
+
+#include <algorithm>
+#include <exception>
 
 namespace opensandbox::server {
 namespace {
@@ -17,14 +17,18 @@ constexpr std::size_t kMaxRequestId = 128;
 constexpr std::string_view kMetricsPath = "/metrics";
 
 /// Routes that are asked all the time by machines and say nothing new.
-bool is_quiet(std::string_view path) { return path == "/health" || path == kMetricsPath; }
+bool is_quiet(std::string_view path) {
+    return path == "/health" || path == kMetricsPath;
+}
 
 }  // namespace
 
 std::string choose_request_id(const http::RequestHead& request) {
     std::string_view given = request.fields.get("X-Request-ID").value_or("");
-    while (given.starts_with(' ')) given.remove_prefix(1);
-    while (given.ends_with(' ')) given.remove_suffix(1);
+    while (given.starts_with(' '))
+        given.remove_prefix(1);
+    while (given.ends_with(' '))
+        given.remove_suffix(1);
     bool visible = std::ranges::all_of(given, [](char c) { return c > ' ' && c < 0x7f; });
     if (given.empty() || given.size() > kMaxRequestId || !visible) return new_hex_id();
     return std::string(given);
@@ -70,7 +74,8 @@ Awaitable<void> App::handle(http::Exchange& exchange) {
 Awaitable<void> App::answer(http::Exchange& exchange) {
     const http::RequestHead& request = exchange.request();
     std::int64_t limit = services_.config.limit_concurrency;
-    bool over = limit > 0 && services_.metrics.requests_in_flight > static_cast<std::uint64_t>(limit);
+    bool over =
+        limit > 0 && services_.metrics.requests_in_flight > static_cast<std::uint64_t>(limit);
     if (over && !is_quiet(request.path())) {
         http::Response response(503, "text/plain; charset=utf-8", "Service Unavailable");
         co_return co_await exchange.respond(std::move(response));
@@ -129,7 +134,8 @@ void App::record(http::Exchange& exchange, std::chrono::steady_clock::time_point
     log::Level level = is_quiet(request.path()) ? log::Level::debug : log::Level::info;
     if (!log::enabled(level)) return;
     double milliseconds = std::chrono::duration<double, std::milli>(took).count();
-    std::string_view sandbox = exchange.sandbox_id.empty() ? "-" : std::string_view(exchange.sandbox_id);
+    std::string_view sandbox =
+        exchange.sandbox_id.empty() ? "-" : std::string_view(exchange.sandbox_id);
     log::write(level, "request",
                {{"request", exchange.request_id},
                 {"method", request.method},

@@ -1,9 +1,9 @@
 #pragma once
 
-#include <memory>
-
 #include "http/router.hpp"
 #include "server/api/services.hpp"
+
+#include <memory>
 
 namespace opensandbox::server {
 

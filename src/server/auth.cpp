@@ -1,10 +1,10 @@
 #include "server/auth.hpp"
 
-#include <algorithm>
-#include <array>
-
 #include "base/identifier.hpp"
 #include "server/error_response.hpp"
+
+#include <algorithm>
+#include <array>
 
 namespace opensandbox::server {
 namespace {
@@ -45,9 +45,10 @@ std::optional<http::Response> refuse(const http::RequestHead& request, std::stri
     if (is_public_path(request.path()) || is_proxy_path(request.path())) return std::nullopt;
     auto given = request.fields.get(kApiKeyField);
     if (!given || given->empty()) {
-        return error_response(401, "MISSING_API_KEY",
-                              "Authentication credentials are missing: send the API key in the header "
-                              "OPEN-SANDBOX-API-KEY.");
+        return error_response(
+            401, "MISSING_API_KEY",
+            "Authentication credentials are missing: send the API key in the header "
+            "OPEN-SANDBOX-API-KEY.");
     }
     return error_response(401, "INVALID_API_KEY",
                           "Authentication credentials are invalid: the API key in the header "
@@ -62,7 +63,8 @@ bool is_loopback(std::string_view address) {
 
 std::optional<std::string> startup_refusal(std::string_view host, std::string_view key,
                                            std::string_view insecure) {
-    if (!key.empty() || insecure == "YES" || (!host.empty() && is_loopback(host))) return std::nullopt;
+    if (!key.empty() || insecure == "YES" || (!host.empty() && is_loopback(host)))
+        return std::nullopt;
     return "server.host: " + std::string(host) +
            " is reachable from other machines and no API key is set; set server.api_key or "
            "OPENSANDBOX_SERVER_API_KEY, or OPENSANDBOX_INSECURE_SERVER=YES to let anybody in";

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "http/message.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "http/message.hpp"
 
 /// Who may ask (lifecycle 1.2). Pure.
 namespace opensandbox::server {

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "http/message.hpp"
+#include "net/task.hpp"
+
 #include <condition_variable>
 #include <deque>
 #include <memory>
@@ -7,9 +10,6 @@
 #include <optional>
 #include <span>
 #include <string>
-
-#include "http/message.hpp"
-#include "net/task.hpp"
 
 namespace opensandbox::server {
 

@@ -1,12 +1,11 @@
 #include "server/config.hpp"
 
-#include <toml++/toml.h>
-
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <toml++/toml.h>
 
 namespace opensandbox::server {
 namespace {
@@ -15,7 +14,8 @@ constexpr std::size_t kMaxFile = 1 << 20;
 
 std::string lowered(std::string_view text) {
     std::string lower;
-    for (char c : text) lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    for (char c : text)
+        lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
     return lower;
 }
 
@@ -76,7 +76,8 @@ void check_sections(Reader& reader) {
          {"server", "proxy", "log", "runtime", "docker", "storage", "store", "egress", "ingress",
           "renew_intent", "otel", "secure_runtime", "tenants", "kubernetes", "native"}) {
         const toml::node* found = reader.node(section);
-        if (found && !found->is_table()) reader.fail(section, "must be a table ([" + std::string(section) + "])");
+        if (found && !found->is_table())
+            reader.fail(section, "must be a table ([" + std::string(section) + "])");
     }
 }
 
@@ -141,7 +142,8 @@ bool is_address_range(std::string_view text) {
     auto slash = text.find('/');
     if (slash == std::string_view::npos || !is_ipv4(text.substr(0, slash))) return false;
     std::string bits(text.substr(slash + 1));
-    if (bits.empty() || bits.size() > 2 || bits.find_first_not_of("0123456789") != std::string::npos) {
+    if (bits.empty() || bits.size() > 2 ||
+        bits.find_first_not_of("0123456789") != std::string::npos) {
         return false;
     }
     int width = std::stoi(bits);
@@ -157,7 +159,8 @@ void read_native(Reader& reader, Config& config) {
     config.state_dir = state_dir;
     reader.text("native.address_range", config.address_range);
     if (!is_address_range(config.address_range)) {
-        reader.fail("native.address_range", "must be an IPv4 network of /8 to /28, such as 10.77.0.0/16");
+        reader.fail("native.address_range",
+                    "must be an IPv4 network of /8 to /28, such as 10.77.0.0/16");
     }
     std::int64_t pool = config.pool_size;
     reader.number("native.pool_size", 0, 1000, pool);
@@ -172,17 +175,20 @@ void read_native(Reader& reader, Config& config) {
 void refuse_unsupported(Reader& reader, Config& config) {
     std::string type = "native";
     reader.text("runtime.type", type);
-    if (type != "native") reader.fail("runtime.type", "must be native; this server has no other runtime");
+    if (type != "native")
+        reader.fail("runtime.type", "must be native; this server has no other runtime");
     std::string secure;
     reader.text("secure_runtime.type", secure);
-    if (!secure.empty()) reader.fail("secure_runtime.type", "must be empty; the native runtime has none");
+    if (!secure.empty())
+        reader.fail("secure_runtime.type", "must be empty; the native runtime has none");
     std::string ingress = "direct";
     reader.text("ingress.mode", ingress);
     if (ingress != "direct") reader.fail("ingress.mode", "must be direct");
     std::string store = "sqlite";
     reader.text("store.type", store);
     if (store != "sqlite") reader.fail("store.type", "must be sqlite");
-    if (reader.node("tenants")) reader.fail("tenants", "must be absent; the native runtime has one tenant");
+    if (reader.node("tenants"))
+        reader.fail("tenants", "must be absent; the native runtime has one tenant");
     std::string path;
     reader.text("store.path", path);
     config.store_path = path;
@@ -225,20 +231,24 @@ Result<Config> parse_config(std::string_view text, std::string_view source) {
         if (!reader.errors().empty()) return Error(ErrorCode::invalid_argument, reader.errors());
         return config;
     } catch (const toml::parse_error& problem) {
-        std::string where = std::string(source) + ":" + std::to_string(problem.source().begin.line) +
-                            ":" + std::to_string(problem.source().begin.column);
-        return Error(ErrorCode::invalid_argument, where + ": " + std::string(problem.description()));
+        std::string where = std::string(source) + ":" +
+                            std::to_string(problem.source().begin.line) + ":" +
+                            std::to_string(problem.source().begin.column);
+        return Error(ErrorCode::invalid_argument,
+                     where + ": " + std::string(problem.description()));
     }
 }
 
 Result<Config> load_config(const std::filesystem::path& file) {
     std::ifstream in(file, std::ios::binary);
-    if (!in) return Error(ErrorCode::not_found, "configuration " + file.string() + ": cannot be read");
+    if (!in)
+        return Error(ErrorCode::not_found, "configuration " + file.string() + ": cannot be read");
     std::string text(kMaxFile + 1, '\0');
     in.read(text.data(), static_cast<std::streamsize>(text.size()));
     text.resize(static_cast<std::size_t>(in.gcount()));
     if (text.size() > kMaxFile) {
-        return Error(ErrorCode::too_large, "configuration " + file.string() + ": larger than 1 MiB");
+        return Error(ErrorCode::too_large,
+                     "configuration " + file.string() + ": larger than 1 MiB");
     }
     return parse_config(text, file.string());
 }

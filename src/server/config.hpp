@@ -1,14 +1,14 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "base/log.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/error.hpp"
-#include "base/log.hpp"
 
 namespace opensandbox::server {
 
@@ -17,14 +17,14 @@ struct Config {
     Config() = default;
 
     // [server]
-    std::string host = "127.0.0.1";        ///< numeric address, or "localhost"
-    std::uint16_t port = 8080;             ///< 0: the kernel chooses
-    std::optional<std::string> api_key;    ///< absent: made at first start; "": no authentication
-    std::string eip;                       ///< public host of endpoints, with optional scheme and path
+    std::string host = "127.0.0.1";      ///< numeric address, or "localhost"
+    std::uint16_t port = 8080;           ///< 0: the kernel chooses
+    std::optional<std::string> api_key;  ///< absent: made at first start; "": no authentication
+    std::string eip;  ///< public host of endpoints, with optional scheme and path
     std::optional<std::int64_t> max_sandbox_timeout_seconds;  ///< 60 or more
-    std::int64_t timeout_keep_alive = 30;           ///< seconds
-    std::int64_t timeout_graceful_shutdown = 5;     ///< seconds
-    std::int64_t limit_concurrency = 1024;          ///< requests at once; 0: no limit
+    std::int64_t timeout_keep_alive = 30;                     ///< seconds
+    std::int64_t timeout_graceful_shutdown = 5;               ///< seconds
+    std::int64_t limit_concurrency = 1024;                    ///< requests at once; 0: no limit
 
     // [log]
     log::Level log_level = log::Level::info;

@@ -4,7 +4,8 @@ namespace opensandbox::server {
 
 std::optional<http::Response> answer_preflight(const http::RequestHead& request) {
     auto method = request.fields.get("Access-Control-Request-Method");
-    if (request.method != "OPTIONS" || !method || !request.fields.has("Origin")) return std::nullopt;
+    if (request.method != "OPTIONS" || !method || !request.fields.has("Origin"))
+        return std::nullopt;
     http::Response response(200, "text/plain; charset=utf-8", "OK");
     auto& fields = response.head.fields;
     fields.set("Access-Control-Allow-Methods", "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT");

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <optional>
-
 #include "http/message.hpp"
+
+#include <optional>
 
 /// Cross-origin requests (lifecycle 1.1): any origin, reflected; authentication is by header, so a
 /// foreign page cannot borrow a person's credentials. Pure.

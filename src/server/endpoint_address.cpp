@@ -1,15 +1,15 @@
 #include "server/endpoint_address.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <cstdlib>
-
 #include "base/unique_fd.hpp"
 #include "http/message.hpp"
 #include "server/auth.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+#include <unistd.h>
 
 namespace opensandbox::server {
 namespace {
@@ -21,7 +21,8 @@ bool is_wildcard(std::string_view host) {
 std::string_view without_scheme(std::string_view eip) {
     auto scheme = eip.find("://");
     if (scheme != std::string_view::npos) eip.remove_prefix(scheme + 3);
-    while (eip.ends_with('/')) eip.remove_suffix(1);
+    while (eip.ends_with('/'))
+        eip.remove_suffix(1);
     return eip;
 }
 
@@ -59,15 +60,18 @@ std::string proxied_endpoint(std::string_view eip, std::string_view request_host
         base = without_scheme(eip);
         if (eip_path(eip).empty()) base += mount;
     }
-    return base + "/sandboxes/" + http::percent_encode(sandbox_id) + "/proxy/" + std::to_string(port);
+    return base + "/sandboxes/" + http::percent_encode(sandbox_id) + "/proxy/" +
+           std::to_string(port);
 }
 
 bool in_container() {
-    if (::access("/.dockerenv", F_OK) == 0 || ::access("/run/.containerenv", F_OK) == 0) return true;
+    if (::access("/.dockerenv", F_OK) == 0 || ::access("/run/.containerenv", F_OK) == 0)
+        return true;
     for (const char* name : {"container", "CONTAINER"}) {
         const char* value = std::getenv(name);
         if (!value) continue;
-        for (std::string_view kind : {"podman", "docker", "oci", "lxc", "lxc-libvirt", "systemd-nspawn"}) {
+        for (std::string_view kind :
+             {"podman", "docker", "oci", "lxc", "lxc-libvirt", "systemd-nspawn"}) {
             if (value == kind) return true;
         }
     }

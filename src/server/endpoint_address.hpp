@@ -1,11 +1,11 @@
 #pragma once
 
+#include "server/config.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
-
-#include "server/config.hpp"
 
 /// What clients are told to connect to (lifecycle 3.1). Pure but for the two that look at the host.
 namespace opensandbox::server {

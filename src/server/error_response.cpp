@@ -1,9 +1,9 @@
 #include "server/error_response.hpp"
 
-#include <cctype>
-
 #include "http/status.hpp"
 #include "model/json_text.hpp"
+
+#include <cctype>
 
 namespace opensandbox::server {
 namespace {
@@ -12,7 +12,8 @@ namespace {
 std::string general_code(ErrorCode code) {
     if (code == ErrorCode::internal || code == ErrorCode::io) return "GENERAL::UNKNOWN_ERROR";
     std::string name = "GENERAL::";
-    for (char c : to_string(code)) name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    for (char c : to_string(code))
+        name += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
     return name;
 }
 
@@ -36,12 +37,15 @@ http::Response validation_response(const model::FieldErrors& errors) {
     return http::json_response(422, model::to_json(errors));
 }
 
-http::Response unknown_route() { return http::json_response(404, "{\"detail\":\"Not Found\"}"); }
+http::Response unknown_route() {
+    return http::json_response(404, "{\"detail\":\"Not Found\"}");
+}
 
 http::Response wrong_method(const std::vector<std::string>& allowed) {
     auto response = http::json_response(405, "{\"detail\":\"Method Not Allowed\"}");
     std::string list;
-    for (const std::string& method : allowed) list += (list.empty() ? "" : ", ") + method;
+    for (const std::string& method : allowed)
+        list += (list.empty() ? "" : ", ") + method;
     response.head.fields.set("Allow", list);
     return response;
 }

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "base/error.hpp"
 #include "http/message.hpp"
 #include "model/field_error.hpp"
+
+#include <string>
+#include <string_view>
 
 /// The shapes of failed answers (lifecycle 1.3).
 namespace opensandbox::server {

@@ -1,16 +1,15 @@
-#include <fcntl.h>
-#include <unistd.h>
+#include "base/unique_fd.hpp"
+#include "server/config.hpp"
+#include "server/serve.hpp"
 
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <string>
-
-#include "base/unique_fd.hpp"
-#include "server/config.hpp"
-#include "server/serve.hpp"
+#include <unistd.h>
 
 namespace opensandbox::server {
 namespace {

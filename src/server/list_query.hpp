@@ -1,11 +1,11 @@
 #pragma once
 
-#include <string_view>
-#include <variant>
-
 #include "base/error.hpp"
 #include "lifecycle/sandbox_index.hpp"
 #include "model/field_error.hpp"
+
+#include <string_view>
+#include <variant>
 
 namespace opensandbox::server {
 

@@ -16,24 +16,27 @@ constexpr std::uint16_t kWebSocketInternalError = 1011;
 /// Failures before the backend answered (lifecycle 1.5).
 http::Response render_backend_error(const Error& error, const std::string& backend) {
     if (error.code() == ErrorCode::timeout) {
-        return error_response(504, "BACKEND_TIMEOUT",
-                              "The backend " + backend + " did not answer in time: " + error.message());
+        return error_response(
+            504, "BACKEND_TIMEOUT",
+            "The backend (" + backend + ") did not answer in time: " + error.message());
     }
     if (error.code() == ErrorCode::unavailable) {
-        return error_response(502, "BACKEND_CONNECTION_FAILED",
-                              "Could not connect to the backend " + backend + ": " + error.message());
+        return error_response(
+            502, "BACKEND_CONNECTION_FAILED",
+            "Could not connect to the backend (" + backend + "): " + error.message());
     }
     if (error.code() == ErrorCode::bad_gateway) {
-        return error_response(502, "BACKEND_RESPONSE_FAILED",
-                              "The backend " + backend +
-                                  " dropped the connection or sent an invalid response: " +
-                                  error.message());
+        return error_response(
+            502, "BACKEND_RESPONSE_FAILED",
+            "The backend (" + backend +
+                ") dropped the connection or sent an invalid response: " + error.message());
     }
     return error_response(error);
 }
 
 /// A failure known before the backend is asked: to WebSocket clients it is told by closing.
-Awaitable<void> refuse_early(http::Exchange& exchange, http::Response response, std::string reason) {
+Awaitable<void> refuse_early(http::Exchange& exchange, http::Response response,
+                             std::string reason) {
     if (http::is_websocket_upgrade(exchange.request())) {
         co_return co_await http::accept_and_close(exchange, kWebSocketInternalError, reason);
     }
@@ -45,8 +48,8 @@ http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
     ProxyTarget target = split_proxy_target(exchange.request().target);
     std::string location_prefix = target.prefix;
     if (std::string path = eip_path(services.config.eip); !path.empty()) {
-        location_prefix = path + "/sandboxes/" + http::percent_encode(exchange.sandbox_id) + "/proxy/" +
-                          std::to_string(port);
+        location_prefix = path + "/sandboxes/" + http::percent_encode(exchange.sandbox_id) +
+                          "/proxy/" + std::to_string(port);
     }
     Origination from;
     from.host = exchange.request().fields.get("Host").value_or("");
@@ -59,6 +62,7 @@ http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
     forwarding.edit_request = [port, token = agent.token, from](http::Fields& fields) {
         edit_proxy_request(fields, port, token, from);
     };
+    if (port != kAgentPort) forwarding.failure_in = agent_failure;
     forwarding.edit_response = [location_prefix, &exchange](http::ResponseHead& head) {
         rewrite_location(head.fields, location_prefix);
         head.fields.erase("Server");
@@ -67,8 +71,10 @@ http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
             if (!http::equal_ignoring_case(name, "Vary")) head.fields.erase(name);
         }
     };
-    std::string backend = join_host_port(agent.host, agent.port);
-    forwarding.render_error = [backend](const Error& error) { return render_backend_error(error, backend); };
+    std::string backend = "port " + std::to_string(port) + " of sandbox " + exchange.sandbox_id;
+    forwarding.render_error = [backend](const Error& error) {
+        return render_backend_error(error, backend);
+    };
     forwarding.websocket_failure_code = kWebSocketInternalError;
     return forwarding;
 }
@@ -76,11 +82,12 @@ http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
 Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
     std::string id = sandbox_id_of(exchange);
     http::Response refusal;
-    auto port = parse_port(exchange.parameter("port"), services.lifecycle.error_code("INVALID_PORT"),
-                           refusal);
+    auto port = parse_port(exchange.parameter("port"),
+                           services.lifecycle.error_code("INVALID_PORT"), refusal);
     if (!port) co_return co_await refuse_early(exchange, std::move(refusal), "invalid port");
     const auto& fields = exchange.request().fields;
-    if (fields.has_token("Upgrade", "websocket") && !http::is_websocket_upgrade(exchange.request())) {
+    if (fields.has_token("Upgrade", "websocket") &&
+        !http::is_websocket_upgrade(exchange.request())) {
         refusal = error_response(400, "SANDBOX::INVALID_PARAMETER",
                                  "Upgrade: websocket without a complete WebSocket handshake.");
         co_return co_await exchange.respond(std::move(refusal));

@@ -7,10 +7,20 @@ namespace {
 
 /// Never passed on: credentials of this server and of the browser, what other proxies said.
 constexpr std::array kDropped{
-    "Host",           "Authorization",     "Cookie",           "OPEN-SANDBOX-API-KEY",
-    "OpenSandbox-Secure-Access", "Forwarded", "X-Forwarded-For", "X-Forwarded-Host",
-    "X-Forwarded-Port", "X-Forwarded-Proto", "X-Real-IP",      "OpenSandbox-Access-Renew",
-    "Proxy-Authenticate", "Proxy-Authorization",
+    "Host",
+    "Authorization",
+    "Cookie",
+    "OPEN-SANDBOX-API-KEY",
+    "OpenSandbox-Secure-Access",
+    "Forwarded",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Port",
+    "X-Forwarded-Proto",
+    "X-Real-IP",
+    "OpenSandbox-Access-Renew",
+    "Proxy-Authenticate",
+    "Proxy-Authorization",
 };
 
 }  // namespace
@@ -34,7 +44,10 @@ std::string agent_target(std::uint16_t port, std::string_view rest) {
 
 void edit_proxy_request(http::Fields& fields, std::uint16_t port, const std::string& token,
                         const Origination& from) {
-    for (const char* name : kDropped) fields.erase(name);
+    for (const char* name : kDropped)
+        fields.erase(name);
+    // The service sees the address under which it listens; the agent relays it as it is.
+    if (port != kAgentPort) fields.set("Host", "127.0.0.1:" + std::to_string(port));
     fields.set("X-Forwarded-Proto", "http");
     if (!from.host.empty()) fields.set("X-Forwarded-Host", from.host);
     if (!from.peer.empty()) fields.set("X-Forwarded-For", from.peer);
@@ -44,6 +57,18 @@ void edit_proxy_request(http::Fields& fields, std::uint16_t port, const std::str
     if (port != kAgentPort || (from.trusted && !fields.has(kTokenField))) {
         fields.set(kTokenField, token);
     }
+}
+
+std::optional<Error> agent_failure(const http::ResponseHead& head) {
+    auto kind = head.fields.get("X-EXECD-PROXY-ERROR");
+    if (!kind || head.status != 502) return std::nullopt;
+    if (*kind == to_string(ErrorCode::unavailable)) {
+        return Error(ErrorCode::unavailable, "nothing answers on the port");
+    }
+    if (*kind == to_string(ErrorCode::timeout))
+        return Error(ErrorCode::timeout, "the port is silent");
+    return Error(ErrorCode::bad_gateway,
+                 "the service on the port broke off or does not speak HTTP");
 }
 
 void rewrite_location(http::Fields& fields, std::string_view prefix) {

@@ -1,11 +1,12 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "http/message.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "http/fields.hpp"
 
 /// How a request to a sandbox's port is changed on its way (lifecycle 3.3). Pure.
 namespace opensandbox::server {
@@ -26,8 +27,8 @@ std::string agent_target(std::uint16_t port, std::string_view rest);
 
 /// What surrounds a request on its way in.
 struct Origination {
-    std::string host;    ///< inbound Host
-    std::string peer;    ///< address of the client
+    std::string host;      ///< inbound Host
+    std::string peer;      ///< address of the client
     bool trusted = false;  ///< it carries this server's API key
 };
 
@@ -35,6 +36,10 @@ struct Origination {
 /// the server vouches for the request.
 void edit_proxy_request(http::Fields& fields, std::uint16_t port, const std::string& token,
                         const Origination& from);
+
+/// What the agent says when it could not reach the port behind it (in its own 502): the failure,
+/// told apart from a 502 of the service itself. Empty for every other answer.
+std::optional<Error> agent_failure(const http::ResponseHead& head);
 
 /// A `Location` that starts with one '/' stays behind the proxy.
 void rewrite_location(http::Fields& fields, std::string_view prefix);

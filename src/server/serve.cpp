@@ -1,13 +1,5 @@
 #include "server/serve.hpp"
 
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/signal_set.hpp>
-#include <boost/asio/thread_pool.hpp>
-
-#include <csignal>
-#include <cstdio>
-#include <cstdlib>
-
 #include "base/log.hpp"
 #include "base/state_directory.hpp"
 #include "http/server.hpp"
@@ -19,6 +11,14 @@
 #include "server/serve_options.hpp"
 #include "store/state_lock.hpp"
 #include "version.hpp"
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
 
 namespace opensandbox::server {
 namespace {
@@ -78,8 +78,9 @@ void make_server(Parts& parts, std::string api_key) {
     auto executor = parts.io.get_executor();
     http::ClientOptions towards_agents;
     towards_agents.head_timeout = kBackendTimeout;
-    auto services = std::make_unique<Services>(config, std::move(api_key), parts.lifecycle, *parts.images,
-                                               parts.image_pool, executor, towards_agents);
+    auto services =
+        std::make_unique<Services>(config, std::move(api_key), parts.lifecycle, *parts.images,
+                                   parts.image_pool, executor, towards_agents);
     services->public_host = public_host(config, in_container(), outward_ipv4);
     http::ServerOptions options;
     options.idle_timeout = std::chrono::seconds(config.timeout_keep_alive);
@@ -144,9 +145,11 @@ int serve(const Config& config) {
         return fail(Error(ErrorCode::permission_denied, *refusal));
     }
     if (api_key->empty()) log::warn("no API key: whoever reaches this server controls it");
-    for (const std::string& note : config.ignored) log::warn("setting without effect", {{"setting", note}});
+    for (const std::string& note : config.ignored)
+        log::warn("setting without effect", {{"setting", note}});
 
-    auto store_path = config.store_path.empty() ? config.state_dir / "opensandbox.db" : config.store_path;
+    auto store_path =
+        config.store_path.empty() ? config.state_dir / "opensandbox.db" : config.store_path;
     auto store = store::SandboxStore::open(store_path);
     if (!store) return fail(store.error());
     auto images = image::Store::open(config.state_dir / "images");

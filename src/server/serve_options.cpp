@@ -52,8 +52,16 @@ struct Flag {
 };
 
 constexpr std::array kFlags{
-    Flag{"--config", [](ServeOptions& o, const std::string& v) -> Status { o.config = v; return {}; }},
-    Flag{"--host", [](ServeOptions& o, const std::string& v) -> Status { o.host = v; return {}; }},
+    Flag{"--config",
+         [](ServeOptions& o, const std::string& v) -> Status {
+             o.config = v;
+             return {};
+         }},
+    Flag{"--host",
+         [](ServeOptions& o, const std::string& v) -> Status {
+             o.host = v;
+             return {};
+         }},
     Flag{"--port", set_port},
     Flag{"--state-dir", set_state_dir},
     Flag{"--log-format", set_log_format},
@@ -103,10 +111,12 @@ void apply(const ServeOptions& options, Config& config) {
 const char* serve_usage() {
     return "usage: opensandbox serve [flags]\n"
            "The lifecycle server: creates, runs and removes sandboxes over HTTP.\n"
-           "  --config FILE        configuration (default: $SANDBOX_CONFIG_PATH, then ~/.sandbox.toml)\n"
+           "  --config FILE        configuration (default: $SANDBOX_CONFIG_PATH, then "
+           "~/.sandbox.toml)\n"
            "  --host ADDRESS       where to listen (127.0.0.1)\n"
            "  --port PORT          0 lets the kernel choose (8080)\n"
-           "  --state-dir DIR      everything that is kept (/var/lib/opensandbox, else ~/.opensandbox)\n"
+           "  --state-dir DIR      everything that is kept (/var/lib/opensandbox, else "
+           "~/.opensandbox)\n"
            "  --log-format FORMAT  text or json (text)\n"
            "  --log-level LEVEL    debug, info, warning or error (info)\n"
            "When it is ready it prints `listening on http://HOST:PORT` on standard output.\n"

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "server/config.hpp"
+
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "base/error.hpp"
-#include "server/config.hpp"
 
 namespace opensandbox::server {
 

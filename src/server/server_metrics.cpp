@@ -7,16 +7,19 @@
 namespace opensandbox::server {
 namespace {
 
-/// Seconds; the contract's buckets (lifecycle 9), with finer ones below for what takes milliseconds.
+/// Seconds; the contract's buckets (lifecycle 9), with finer ones below for what takes
+/// milliseconds.
 constexpr std::array kRequestBounds{0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                     0.5,    1.0,   2.5,   5.0,  10.0,  30.0, 60.0};
-constexpr std::array kCreateBounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1,  0.25,
+constexpr std::array kCreateBounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                    0.5,   1.0,    2.5,   5.0,  10.0,  30.0, 60.0};
 /// Clients choose their User-Agent, so the number of series it may make is bounded.
 constexpr std::size_t kMaxClientSeries = 64;
 constexpr std::size_t kMaxLabel = 32;
 
-double seconds(std::chrono::nanoseconds took) { return std::chrono::duration<double>(took).count(); }
+double seconds(std::chrono::nanoseconds took) {
+    return std::chrono::duration<double>(took).count();
+}
 
 std::string known_method(std::string_view method) {
     for (std::string_view known : {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}) {
@@ -75,7 +78,8 @@ void ServerMetrics::write(telemetry::Exposition& out) const {
                "Time from the request's head to the end of the answer.");
     for (const auto& [key, histogram] : requests_) {
         const auto& [method, route, status] = key;
-        telemetry::Labels labels{{"method", method}, {"route", route}, {"status", std::to_string(status)}};
+        telemetry::Labels labels{
+            {"method", method}, {"route", route}, {"status", std::to_string(status)}};
         out.histogram(histogram, labels);
     }
     out.metric("opensandbox_sandbox_create_duration_seconds", "histogram",

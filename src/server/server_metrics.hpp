@@ -1,14 +1,14 @@
 #pragma once
 
+#include "telemetry/exposition.hpp"
+#include "telemetry/histogram.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
 #include <string_view>
 #include <tuple>
-
-#include "telemetry/exposition.hpp"
-#include "telemetry/histogram.hpp"
 
 namespace opensandbox::server {
 

@@ -1,13 +1,13 @@
 #include "store/database.hpp"
 
-#include <fcntl.h>
+#include "base/unique_fd.hpp"
+
 #include <sqlite3.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <fcntl.h>
 #include <utility>
-
-#include "base/unique_fd.hpp"
 
 namespace opensandbox::store {
 namespace {
@@ -26,7 +26,9 @@ Error failure(sqlite3* handle, std::string_view what) {
 
 }  // namespace
 
-void Statement::Finalize::operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
+void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
+    sqlite3_finalize(statement);
+}
 
 void Statement::bind(int index, std::string_view text) {
     sqlite3_bind_text64(handle_.get(), index, text.data() ? text.data() : "", text.size(),
@@ -37,7 +39,9 @@ void Statement::bind(int index, std::int64_t number) {
     sqlite3_bind_int64(handle_.get(), index, number);
 }
 
-void Statement::bind_null(int index) { sqlite3_bind_null(handle_.get(), index); }
+void Statement::bind_null(int index) {
+    sqlite3_bind_null(handle_.get(), index);
+}
 
 void Statement::bind(int index, const std::optional<std::int64_t>& number) {
     if (number) {
@@ -83,10 +87,13 @@ bool Statement::is_null(int column) const {
     return sqlite3_column_type(handle_.get(), column) == SQLITE_NULL;
 }
 
-void Database::Close::operator()(sqlite3* handle) const { sqlite3_close_v2(handle); }
+void Database::Close::operator()(sqlite3* handle) const {
+    sqlite3_close_v2(handle);
+}
 
 Result<Database> Database::open(const std::filesystem::path& file) {
-    // Made here, so that neither it nor the journals that copy its mode are ever readable by others.
+    // Made here, so that neither it nor the journals that copy its mode are ever readable by
+    // others.
     UniqueFd created(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
     if (!created) return Error::from_errno(errno, "store: open " + file.string());
     if (::fchmod(created.get(), 0600) != 0) {
@@ -96,8 +103,8 @@ Result<Database> Database::open(const std::filesystem::path& file) {
 
     Database database;
     sqlite3* raw = nullptr;
-    int code = sqlite3_open_v2(file.c_str(), &raw,
-                               SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
+    int code =
+        sqlite3_open_v2(file.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX, nullptr);
     database.handle_.reset(raw);
     if (code != SQLITE_OK) return failure(raw, "open " + file.string());
     sqlite3_extended_result_codes(raw, 0);
@@ -125,8 +132,12 @@ Status Database::execute(const std::string& sql) {
     return {};
 }
 
-Status Database::begin() { return execute("BEGIN IMMEDIATE"); }
-Status Database::commit() { return execute("COMMIT"); }
+Status Database::begin() {
+    return execute("BEGIN IMMEDIATE");
+}
+Status Database::commit() {
+    return execute("COMMIT");
+}
 void Database::rollback() {
     // Fails only when the engine already rolled back by itself.
     (void)execute("ROLLBACK");

@@ -1,13 +1,13 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "base/error.hpp"
 
 struct sqlite3;
 struct sqlite3_stmt;

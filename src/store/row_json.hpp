@@ -1,11 +1,11 @@
 #pragma once
 
+#include "model/json_text.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "model/json_text.hpp"
 
 /// Maps and lists inside a column.
 namespace opensandbox::store {

@@ -1,16 +1,20 @@
 #include "store/sandbox_store.hpp"
 
-#include <mutex>
-
 #include "store/database.hpp"
 #include "store/migrations.hpp"
 #include "store/row_json.hpp"
 
+#include <mutex>
+
 namespace opensandbox::store {
 namespace {
 
-std::int64_t micros(Timestamp at) { return at.time_since_epoch().count(); }
-Timestamp from_micros(std::int64_t number) { return Timestamp(std::chrono::microseconds(number)); }
+std::int64_t micros(Timestamp at) {
+    return at.time_since_epoch().count();
+}
+Timestamp from_micros(std::int64_t number) {
+    return Timestamp(std::chrono::microseconds(number));
+}
 
 std::optional<std::int64_t> micros(const std::optional<Timestamp>& at) {
     if (!at) return std::nullopt;
@@ -27,7 +31,8 @@ void bind_record(Statement& insert, const SandboxRecord& record) {
     insert.bind(1, sandbox.id);
     insert.bind(2, sandbox.image_uri);
     insert.bind(3, sandbox.platform ? std::string_view(sandbox.platform->os) : std::string_view());
-    insert.bind(4, sandbox.platform ? std::string_view(sandbox.platform->arch) : std::string_view());
+    insert.bind(4,
+                sandbox.platform ? std::string_view(sandbox.platform->arch) : std::string_view());
     insert.bind(5, model::to_string(sandbox.status.state));
     insert.bind(6, sandbox.status.reason);
     insert.bind(7, sandbox.status.message);
@@ -52,14 +57,16 @@ Result<SandboxRecord> read_record(const Statement& row) {
     model::Sandbox& sandbox = record.sandbox;
     sandbox.id = row.text(0);
     auto broken = [&](std::string_view column) {
-        return Error(ErrorCode::io, "store: sandbox " + sandbox.id + ": unreadable column " +
-                                        std::string(column));
+        return Error(ErrorCode::io,
+                     "store: sandbox " + sandbox.id + ": unreadable column " + std::string(column));
     };
     sandbox.image_uri = row.text(1);
-    if (std::string os = row.text(2); !os.empty()) sandbox.platform = model::Platform(os, row.text(3));
+    if (std::string os = row.text(2); !os.empty())
+        sandbox.platform = model::Platform(os, row.text(3));
     auto state = model::parse_state(row.text(4));
     if (!state) return broken("state");
-    sandbox.status = model::SandboxStatus(*state, row.text(5), row.text(6), from_micros(row.number(7)));
+    sandbox.status =
+        model::SandboxStatus(*state, row.text(5), row.text(6), from_micros(row.number(7)));
     if (!row.is_null(8)) {
         sandbox.metadata = map_from_json(row.text(8));
         if (!sandbox.metadata) return broken("metadata");
@@ -97,7 +104,8 @@ struct SandboxStore::State {
                                   ") VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"},
             {&insert_key, "INSERT OR REPLACE INTO idempotency_keys VALUES (?,?,?,?)"},
             {&set_running,
-             "UPDATE sandboxes SET state=?2, reason=?3, message=?4, transition_at=?5, agent_host=?6, "
+             "UPDATE sandboxes SET state=?2, reason=?3, message=?4, transition_at=?5, "
+             "agent_host=?6, "
              "agent_port=?7 WHERE id=?1"},
             {&set_status,
              "UPDATE sandboxes SET state=?2, reason=?3, message=?4, transition_at=?5 WHERE id=?1"},

@@ -1,14 +1,14 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "model/sandbox.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "base/error.hpp"
-#include "model/sandbox.hpp"
 
 namespace opensandbox::store {
 

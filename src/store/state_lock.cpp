@@ -1,10 +1,10 @@
 #include "store/state_lock.hpp"
 
-#include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <fcntl.h>
 #include <string>
 
 namespace opensandbox::store {
@@ -12,7 +12,8 @@ namespace opensandbox::store {
 Result<StateLock> StateLock::acquire(const std::filesystem::path& directory) {
     std::error_code ec;
     bool made = std::filesystem::create_directories(directory, ec);
-    if (ec) return Error(ErrorCode::io, "state directory " + directory.string() + ": " + ec.message());
+    if (ec)
+        return Error(ErrorCode::io, "state directory " + directory.string() + ": " + ec.message());
     if (made && ::chmod(directory.c_str(), 0700) != 0) {
         return Error::from_errno(errno, "state directory " + directory.string());
     }

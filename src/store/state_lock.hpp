@@ -1,9 +1,9 @@
 #pragma once
 
-#include <filesystem>
-
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
+
+#include <filesystem>
 
 namespace opensandbox::store {
 

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "telemetry/histogram.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "telemetry/histogram.hpp"
 
 namespace opensandbox::telemetry {
 

@@ -1,13 +1,13 @@
 #include "telemetry/process_figures.hpp"
 
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 #include <string>
+#include <unistd.h>
 
 namespace opensandbox::telemetry {
 namespace {
@@ -39,7 +39,8 @@ double start_time() {
     std::istringstream fields(line.substr(name_end + 1));
     constexpr int kStartTimeField = 20;  // the 22nd of the line, after the name
     std::string field;
-    for (int i = 0; i < kStartTimeField; ++i) fields >> field;
+    for (int i = 0; i < kStartTimeField; ++i)
+        fields >> field;
     timespec since_boot{};
     timespec wall{};
     ::clock_gettime(CLOCK_BOOTTIME, &since_boot);
@@ -48,7 +49,8 @@ double start_time() {
         return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) / 1e9;
     };
     double ticks = std::strtod(field.c_str(), nullptr);
-    return seconds(wall) - seconds(since_boot) + ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
+    return seconds(wall) - seconds(since_boot) +
+           ticks / static_cast<double>(::sysconf(_SC_CLK_TCK));
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <string>
-
-#include "base/error.hpp"
 
 namespace Catch {
 

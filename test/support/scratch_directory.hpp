@@ -1,8 +1,8 @@
 #pragma once
 
-#include <filesystem>
-
 #include "base/identifier.hpp"
+
+#include <filesystem>
 
 namespace opensandbox::test_support {
 

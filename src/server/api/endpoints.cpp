@@ -33,9 +33,10 @@ model::FieldErrors parse_query(std::string_view raw, EndpointQuery& query) {
         query.expires = true;
         if (!model::lax_integer(*text)) {
             model::Location at{std::string("query"), std::string("expires")};
-            errors.emplace_back("int_parsing", at,
-                                "Input should be a valid integer, unable to parse string as an integer",
-                                model::json_string(*text));
+            errors.emplace_back(
+                "int_parsing", at,
+                "Input should be a valid integer, unable to parse string as an integer",
+                model::json_string(*text));
         }
     }
     return errors;
@@ -51,8 +52,8 @@ http::Response endpoint_of(Services& services, http::Exchange& exchange) {
     auto errors = parse_query(exchange.request().query(), query);
     if (!errors.empty()) return validation_response(errors);
     http::Response refusal;
-    auto port = parse_port(exchange.parameter("port"), services.lifecycle.error_code("INVALID_PORT"),
-                           refusal);
+    auto port = parse_port(exchange.parameter("port"),
+                           services.lifecycle.error_code("INVALID_PORT"), refusal);
     if (!port) return refusal;
     if (query.expires && query.use_server_proxy) {
         return error_response(400, "SANDBOX::INVALID_PARAMETER",
@@ -69,7 +70,8 @@ http::Response endpoint_of(Services& services, http::Exchange& exchange) {
 
     bool direct = *port == kAgentPort && !query.use_server_proxy;
     if (direct && agent->port == 0) {
-        return error_response(500, services.lifecycle.error_code("NETWORK_MODE_ENDPOINT_UNAVAILABLE"),
+        return error_response(500,
+                              services.lifecycle.error_code("NETWORK_MODE_ENDPOINT_UNAVAILABLE"),
                               "Sandbox " + id + " has no address yet.");
     }
     std::string endpoint =

@@ -1,5 +1,3 @@
-#include <set>
-
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "lifecycle/latch.hpp"
@@ -7,6 +5,8 @@
 #include "server/api/services.hpp"
 #include "server/body_pipe.hpp"
 #include "server/error_response.hpp"
+
+#include <set>
 
 namespace opensandbox::server {
 namespace {
@@ -17,20 +17,26 @@ constexpr std::chrono::seconds kDrainTime{30};
 Error image_error(const Error& error) {
     if (!error.wire().empty()) return error;
     switch (error.code()) {
-        case ErrorCode::not_found: return error.as("IMAGE::NOT_FOUND");
-        case ErrorCode::conflict: return error.as("IMAGE::CONFLICT");
-        case ErrorCode::too_large: return error.as("IMAGE::TOO_LARGE");
+        case ErrorCode::not_found:
+            return error.as("IMAGE::NOT_FOUND");
+        case ErrorCode::conflict:
+            return error.as("IMAGE::CONFLICT");
+        case ErrorCode::too_large:
+            return error.as("IMAGE::TOO_LARGE");
         case ErrorCode::invalid_argument:
-        case ErrorCode::protocol: return error.as("IMAGE::INVALID");
-        default: return error.as("IMAGE::FAILED");
+        case ErrorCode::protocol:
+            return error.as("IMAGE::INVALID");
+        default:
+            return error.as("IMAGE::FAILED");
     }
 }
 
 void append_image(std::string& out, const image::ImageInfo& info) {
     out += "{\"reference\":" + model::json_string(info.reference) +
-           ",\"digest\":" + model::json_string(info.digest) + ",\"size\":" + std::to_string(info.size) +
-           ",\"createdAt\":\"" + to_rfc3339(info.created_at) +
-           "\",\"builtIn\":" + (info.built_in ? "true" : "false") + "}";
+           ",\"digest\":" + model::json_string(info.digest) +
+           ",\"size\":" + std::to_string(info.size) + ",\"createdAt\":\"" +
+           to_rfc3339(info.created_at) + "\",\"builtIn\":" + (info.built_in ? "true" : "false") +
+           "}";
 }
 
 Awaitable<void> list_images(Services& services, http::Exchange& exchange) {
@@ -75,7 +81,9 @@ Awaitable<Imported> import_body(Services& services, http::BodyReader& body, std:
     auto outcome = std::make_shared<std::optional<Imported>>();
     image::Store* store = &services.images;
     asio::post(services.image_pool, [=] {
-        image::ByteSource source = [&pipe = *pipe](std::span<char> into) { return pipe.read(into); };
+        image::ByteSource source = [&pipe = *pipe](std::span<char> into) {
+            return pipe.read(into);
+        };
         Imported imported = store->import_archive(reference, source);
         pipe->close();
         asio::post(executor, [outcome, done, imported = std::move(imported)]() mutable {
@@ -141,7 +149,8 @@ Awaitable<void> remove_image(Services& services, http::Exchange& exchange) {
         for (const auto& info : images.value()) {
             if (used.contains(info.reference)) digests.insert(info.digest);
         }
-        return store.remove(reference, [&](const std::string& digest) { return digests.contains(digest); });
+        return store.remove(reference,
+                            [&](const std::string& digest) { return digests.contains(digest); });
     };
     auto removed = co_await net::run_blocking<Status>(services.image_pool, std::move(work));
     http::Response response(204);

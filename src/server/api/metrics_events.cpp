@@ -1,5 +1,3 @@
-#include <array>
-
 #include "json/document.hpp"
 #include "model/field_rule.hpp"
 #include "model/json_body.hpp"
@@ -7,10 +5,14 @@
 #include "server/api/services.hpp"
 #include "server/error_response.hpp"
 
+#include <array>
+
 namespace opensandbox::server {
 namespace {
 
-bool is_create_event(std::string_view text) { return text == "sandbox.create"; }
+bool is_create_event(std::string_view text) {
+    return text == "sandbox.create";
+}
 
 constexpr model::TextPattern kCreateEvent{is_create_event, "^sandbox\\.create$"};
 
@@ -39,8 +41,9 @@ Awaitable<void> record_event(Services& services, http::Exchange& exchange) {
     }
     const auto& event = document.get_object();
     std::string agent(exchange.request().fields.get("User-Agent").value_or(""));
-    services.metrics.record_client_create(agent, model::read_boolean(event, "success", false),
-                                          model::read_integer(event, "createDurationMs").value_or(0));
+    services.metrics.record_client_create(
+        agent, model::read_boolean(event, "success", false),
+        model::read_integer(event, "createDurationMs").value_or(0));
     http::Response response(204);
     co_await exchange.respond(std::move(response));
 }
@@ -49,7 +52,8 @@ Awaitable<void> record_event(Services& services, http::Exchange& exchange) {
 
 void add_metrics_event_routes(http::Router& router, Services& services) {
     Services* s = &services;
-    router.add("POST", "/v1/metrics/events", [s](http::Exchange& x) { return record_event(*s, x); });
+    router.add("POST", "/v1/metrics/events",
+               [s](http::Exchange& x) { return record_event(*s, x); });
 }
 
 }  // namespace opensandbox::server

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "http/exchange.hpp"
+
 #include <optional>
 #include <string>
-
-#include "http/exchange.hpp"
 
 namespace opensandbox::server {
 

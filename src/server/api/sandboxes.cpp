@@ -11,9 +11,8 @@ namespace {
 Awaitable<void> create_sandbox(Services& services, http::Exchange& exchange) {
     auto begin = std::chrono::steady_clock::now();
     bool success = false;
-    ScopeExit record([&] {
-        services.metrics.record_create(success, std::chrono::steady_clock::now() - begin);
-    });
+    ScopeExit record(
+        [&] { services.metrics.record_create(success, std::chrono::steady_clock::now() - begin); });
     auto body = co_await read_json_body(exchange);
     if (!body) co_return;
     auto parsed = model::parse_create_request(*body);
@@ -123,7 +122,8 @@ void add_sandbox_routes(http::Router& router, Services& services, Mount mount) {
     router.add("GET", all, [s](Exchange& x) { return list_sandboxes(*s, x); });
     router.add("GET", one, [s](Exchange& x) { return get_sandbox(*s, x); });
     router.add("DELETE", one, [s](Exchange& x) { return delete_sandbox(*s, x); });
-    router.add("POST", one + "/renew-expiration", [s](Exchange& x) { return renew_sandbox(*s, x); });
+    router.add("POST", one + "/renew-expiration",
+               [s](Exchange& x) { return renew_sandbox(*s, x); });
     router.add("PATCH", one + "/metadata", [s](Exchange& x) { return patch_metadata(*s, x); });
 }
 

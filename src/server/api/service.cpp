@@ -1,8 +1,8 @@
-#include <array>
-
 #include "server/api/services.hpp"
 #include "telemetry/process_figures.hpp"
 #include "version.hpp"
+
+#include <array>
 
 namespace opensandbox::server {
 namespace {

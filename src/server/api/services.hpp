@@ -1,10 +1,5 @@
 #pragma once
 
-#include <boost/asio/thread_pool.hpp>
-
-#include <memory>
-#include <string>
-
 #include "http/client.hpp"
 #include "http/router.hpp"
 #include "image/store.hpp"
@@ -12,12 +7,18 @@
 #include "server/config.hpp"
 #include "server/server_metrics.hpp"
 
+#include <boost/asio/thread_pool.hpp>
+
+#include <memory>
+#include <string>
+
 namespace opensandbox::server {
 
 /// What the routes work with. Configuration, images and pool are borrowed and outlive the server.
 struct Services {
-    Services(const Config& c, std::string key, std::shared_ptr<lifecycle::Lifecycle> l, image::Store& i,
-             asio::thread_pool& p, asio::any_io_executor executor, http::ClientOptions towards_agents = {})
+    Services(const Config& c, std::string key, std::shared_ptr<lifecycle::Lifecycle> l,
+             image::Store& i, asio::thread_pool& p, asio::any_io_executor executor,
+             http::ClientOptions towards_agents = {})
         : config(c),
           api_key(std::move(key)),
           lifecycle_owner(std::move(l)),
@@ -27,13 +28,13 @@ struct Services {
           backends(std::move(executor), towards_agents) {}
 
     const Config& config;
-    std::string api_key;               ///< empty: no authentication
-    std::string public_host;           ///< of agents, as clients see it
+    std::string api_key;      ///< empty: no authentication
+    std::string public_host;  ///< of agents, as clients see it
     std::shared_ptr<lifecycle::Lifecycle> lifecycle_owner;
     lifecycle::Lifecycle& lifecycle;
     image::Store& images;
-    asio::thread_pool& image_pool;     ///< uploads may hold a thread for long, so not the store's
-    http::Client backends;             ///< towards agents
+    asio::thread_pool& image_pool;  ///< uploads may hold a thread for long, so not the store's
+    http::Client backends;          ///< towards agents
     ServerMetrics metrics;
 };
 

@@ -1,8 +1,8 @@
-#include <array>
-
 #include "server/api/request_body.hpp"
 #include "server/api/services.hpp"
 #include "server/error_response.hpp"
+
+#include <array>
 
 namespace opensandbox::server {
 namespace {
@@ -47,9 +47,11 @@ constexpr std::array kMissing{
     Missing{"GET", "/sandboxes/{sandbox_id}/diagnostics/summary", kApi, "Diagnostics"},
 };
 
-Awaitable<void> refuse_missing(Services& services, http::Exchange& exchange, const Missing& missing) {
-    auto response = error_response(
-        501, missing.code, std::string(missing.what) + " is not supported by the native runtime yet.");
+Awaitable<void> refuse_missing(Services& services, http::Exchange& exchange,
+                               const Missing& missing) {
+    auto response =
+        error_response(501, missing.code,
+                       std::string(missing.what) + " is not supported by the native runtime yet.");
     if (!exchange.parameter("sandbox_id").empty()) {
         auto known = services.lifecycle.get(sandbox_id_of(exchange));
         if (!known) response = error_response(known.error());

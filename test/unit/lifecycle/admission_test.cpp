@@ -1,8 +1,8 @@
 #include "lifecycle/admission.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "support/catch_result.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox;
 using namespace opensandbox::lifecycle;
@@ -78,48 +78,55 @@ TEST_CASE("admission: what breaks a rule or cannot be done is refused by name") 
     const Refused table[] = {
         {"snapshot", [](CreateRequest& r) { r.snapshot_id = "x"; }, "SNAPSHOT::NOT_IMPLEMENTED",
          ErrorCode::unsupported, "snapshotId"},
-        {"hooks", [](CreateRequest& r) { r.has_lifecycle_hooks = true; }, parameter, bad, "lifecycle"},
+        {"hooks", [](CreateRequest& r) { r.has_lifecycle_hooks = true; }, parameter, bad,
+         "lifecycle"},
         {"pool", [](CreateRequest& r) { r.extensions = {{"poolRef", "p"}}; },
          "SANDBOX::UNSUPPORTED_POOL_REF", bad, "poolRef"},
-        {"template", [](CreateRequest& r) { r.template_id = "t"; }, "NATIVE::INVALID_ENTRYPOINT", bad,
-         "templateId"},
-        {"isolation", [](CreateRequest& r) { r.extensions = {{"bootstrap.execd.isolation", "enable"}}; },
+        {"template", [](CreateRequest& r) { r.template_id = "t"; }, "NATIVE::INVALID_ENTRYPOINT",
+         bad, "templateId"},
+        {"isolation",
+         [](CreateRequest& r) { r.extensions = {{"bootstrap.execd.isolation", "enable"}}; },
          parameter, bad, "bootstrap.execd.isolation"},
-        {"blank program", [](CreateRequest& r) { r.entrypoint = {" "}; }, "NATIVE::INVALID_ENTRYPOINT",
-         bad, "entrypoint"},
+        {"blank program", [](CreateRequest& r) { r.entrypoint = {" "}; },
+         "NATIVE::INVALID_ENTRYPOINT", bad, "entrypoint"},
         {"nul", [](CreateRequest& r) { r.entrypoint = {std::string("a\0b", 3)}; }, parameter, bad,
          "entrypoint"},
-        {"long word", [](CreateRequest& r) { r.entrypoint = {std::string(131072, 'x')}; }, parameter, bad,
-         "entrypoint"},
+        {"long word", [](CreateRequest& r) { r.entrypoint = {std::string(131072, 'x')}; },
+         parameter, bad, "entrypoint"},
         {"bad variable", [](CreateRequest& r) { r.env = {{"A=B", "1"}}; }, parameter, bad, "A=B"},
         {"empty variable", [](CreateRequest& r) { r.env = {{"", "1"}}; }, parameter, bad, "env"},
         {"label", [](CreateRequest& r) { r.metadata = model::StringMap{{"a b", "1"}}; },
          "SANDBOX::INVALID_METADATA_LABEL", bad, "a b"},
-        {"os", [](CreateRequest& r) { r.platform = model::Platform("beos", "amd64"); }, parameter, bad,
-         "platform.os"},
-        {"arch", [](CreateRequest& r) { r.platform = model::Platform("linux", "mips"); }, parameter, bad,
-         "platform.arch"},
-        {"other arch", [](CreateRequest& r) { r.platform = model::Platform("linux", "arm64"); }, parameter,
-         bad, "linux/amd64 only"},
-        {"windows", [](CreateRequest& r) { r.platform = model::Platform("windows", "amd64"); }, parameter,
-         bad, "platform"},
-        {"overflow", [](CreateRequest& r) { r.timeout_seconds = INT64_MAX; }, parameter, bad, "timeout"},
-        {"secure", [](CreateRequest& r) { r.secure_access = true; }, parameter, bad, "secureAccess"},
-        {"policy", [](CreateRequest& r) { r.has_network_policy = true; }, parameter, bad, "networkPolicy"},
+        {"os", [](CreateRequest& r) { r.platform = model::Platform("beos", "amd64"); }, parameter,
+         bad, "platform.os"},
+        {"arch", [](CreateRequest& r) { r.platform = model::Platform("linux", "mips"); }, parameter,
+         bad, "platform.arch"},
+        {"other arch", [](CreateRequest& r) { r.platform = model::Platform("linux", "arm64"); },
+         parameter, bad, "linux/amd64 only"},
+        {"windows", [](CreateRequest& r) { r.platform = model::Platform("windows", "amd64"); },
+         parameter, bad, "platform"},
+        {"overflow", [](CreateRequest& r) { r.timeout_seconds = INT64_MAX; }, parameter, bad,
+         "timeout"},
+        {"secure", [](CreateRequest& r) { r.secure_access = true; }, parameter, bad,
+         "secureAccess"},
+        {"policy", [](CreateRequest& r) { r.has_network_policy = true; }, parameter, bad,
+         "networkPolicy"},
         {"cpu", [](CreateRequest& r) { r.resource_limits = {{"cpu", "zz"}}; }, parameter, bad,
          "Invalid resourceLimits.cpu: 'zz'"},
         {"tiny cpu", [](CreateRequest& r) { r.resource_limits = {{"cpu", "1m"}}; }, parameter, bad,
          "resourceLimits.cpu"},
-        {"memory", [](CreateRequest& r) { r.resource_limits = {{"memory", "1.5Gi"}}; }, parameter, bad,
-         "resourceLimits.memory"},
-        {"tiny memory", [](CreateRequest& r) { r.resource_limits = {{"memory", "1Mi"}}; }, parameter, bad,
-         "resourceLimits.memory"},
+        {"memory", [](CreateRequest& r) { r.resource_limits = {{"memory", "1.5Gi"}}; }, parameter,
+         bad, "resourceLimits.memory"},
+        {"tiny memory", [](CreateRequest& r) { r.resource_limits = {{"memory", "1Mi"}}; },
+         parameter, bad, "resourceLimits.memory"},
         {"gpu", [](CreateRequest& r) { r.resource_limits = {{"gpu", "1"}}; }, parameter, bad,
          "resourceLimits.gpu"},
-        {"renew range", [](CreateRequest& r) { r.extensions = {{"access.renew.extend.seconds", "299"}}; },
+        {"renew range",
+         [](CreateRequest& r) { r.extensions = {{"access.renew.extend.seconds", "299"}}; },
          parameter, bad, "access.renew.extend.seconds"},
-        {"renew blank", [](CreateRequest& r) { r.extensions = {{"access.renew.extend.seconds", ""}}; },
-         parameter, bad, "access.renew.extend.seconds"},
+        {"renew blank",
+         [](CreateRequest& r) { r.extensions = {{"access.renew.extend.seconds", ""}}; }, parameter,
+         bad, "access.renew.extend.seconds"},
     };
     for (const Refused& refused : table) {
         INFO(refused.what);
@@ -139,7 +146,8 @@ TEST_CASE("admission: volumes are checked, then refused by name") {
     volume.name = "data";
     volume.backend = "host";
     request.volumes = {volume};
-    REQUIRE_THAT(admit(request, rules(), kNow).error().message(), Catch::Contains("volumes.data.host"));
+    REQUIRE_THAT(admit(request, rules(), kNow).error().message(),
+                 Catch::Contains("volumes.data.host"));
     request.volumes = {volume, volume};
     REQUIRE(admit(request, rules(), kNow).error().wire() == "VOLUME::DUPLICATE_NAME");
     request.volumes[0].sub_path = "a/../b";

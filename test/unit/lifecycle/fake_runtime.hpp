@@ -1,13 +1,13 @@
 #pragma once
 
+#include "lifecycle/latch.hpp"
+#include "runtime/runtime.hpp"
+
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "lifecycle/latch.hpp"
-#include "runtime/runtime.hpp"
 
 namespace opensandbox::test_support {
 

@@ -1,14 +1,14 @@
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include "lifecycle/lifecycle.hpp"
 #include "model/create_request.hpp"
 #include "support/catch_result.hpp"
 #include "support/event_loop.hpp"
 #include "support/scratch_directory.hpp"
 #include "unit/lifecycle/fake_runtime.hpp"
+
+#include <memory>
+#include <string>
 
 namespace opensandbox::test_support {
 
@@ -35,7 +35,8 @@ struct LifecycleFixture {
     }
 
     void start() {
-        life = std::make_shared<lifecycle::Lifecycle>(loop.executor(), pool, *store, runtime, rules);
+        life =
+            std::make_shared<lifecycle::Lifecycle>(loop.executor(), pool, *store, runtime, rules);
         loop.run([this]() -> Awaitable<void> {
             auto started = co_await life->start();
             REQUIRE(started);
@@ -64,7 +65,8 @@ struct LifecycleFixture {
     /// Runs the loop until `condition` holds.
     void until(std::function<bool()> condition) {
         loop.run([&]() -> Awaitable<void> {
-            while (!condition()) co_await net::sleep_for(std::chrono::milliseconds(1));
+            while (!condition())
+                co_await net::sleep_for(std::chrono::milliseconds(1));
         });
     }
 

@@ -1,13 +1,12 @@
+#include "lifecycle/transition.hpp"
 #include "unit/lifecycle/lifecycle_fixture.hpp"
 
 #include <catch2/catch.hpp>
 
-#include "lifecycle/transition.hpp"
-
 using namespace opensandbox;
 using namespace opensandbox::lifecycle;
-using test_support::LifecycleFixture;
 using model::SandboxState;
+using test_support::LifecycleFixture;
 
 namespace {
 
@@ -24,10 +23,12 @@ TEST_CASE("create: the row says Pending before anything is made, Running when it
     std::string pending;
     f.loop.run([&]() -> Awaitable<void> {
         auto watch = [&]() -> Awaitable<void> {
-            while (f.runtime.specs.empty()) co_await net::sleep_for(std::chrono::milliseconds(1));
-            pending = f.store->load_sandboxes()->front().sandbox.status.state == SandboxState::pending
-                          ? f.life->list(ListQuery())
-                          : "";
+            while (f.runtime.specs.empty())
+                co_await net::sleep_for(std::chrono::milliseconds(1));
+            pending =
+                f.store->load_sandboxes()->front().sandbox.status.state == SandboxState::pending
+                    ? f.life->list(ListQuery())
+                    : "";
             f.runtime.hold->open();
         };
         net::spawn(f.loop.executor(), watch(), "watch");
@@ -124,7 +125,8 @@ TEST_CASE("remove: concurrent removals are one") {
         auto removed = co_await f.life->remove(id);
         if (removed) ++succeeded;
     };
-    for (int i = 0; i < 3; ++i) net::spawn(f.loop.executor(), remove(), "remove");
+    for (int i = 0; i < 3; ++i)
+        net::spawn(f.loop.executor(), remove(), "remove");
     f.until([&] { return !f.runtime.destroyed.empty(); });
     REQUIRE(f.status(id).state == SandboxState::stopping);
     f.runtime.hold_destroy->open();
@@ -230,7 +232,8 @@ TEST_CASE("concurrent patches of one sandbox both count") {
         auto patched = co_await f.life->patch_metadata(id, std::move(change));
         if (patched) ++done;
     };
-    for (int i = 0; i < 10; ++i) net::spawn(f.loop.executor(), patch("k" + std::to_string(i)), "patch");
+    for (int i = 0; i < 10; ++i)
+        net::spawn(f.loop.executor(), patch("k" + std::to_string(i)), "patch");
     f.until([&] { return done == 10; });
     REQUIRE(f.life->index().find(id)->record.sandbox.metadata->size() == 10);
     REQUIRE(f.store->load_sandboxes()->front().sandbox.metadata->size() == 10);
@@ -244,7 +247,8 @@ TEST_CASE("the same key and body make one sandbox, also at once and after a rest
         auto made = co_await f.life->create(f.request(), key_of("k"));
         if (made) ids.push_back(made->id);
     };
-    for (int i = 0; i < 3; ++i) net::spawn(f.loop.executor(), create(), "create");
+    for (int i = 0; i < 3; ++i)
+        net::spawn(f.loop.executor(), create(), "create");
     f.until([&] { return ids.size() == 3; });
     REQUIRE(ids[0] == ids[1]);
     REQUIRE(ids[1] == ids[2]);

@@ -1,5 +1,3 @@
-#include <catch2/catch.hpp>
-
 #include "json/document.hpp"
 #include "lifecycle/expiry_queue.hpp"
 #include "lifecycle/idempotency.hpp"
@@ -9,6 +7,8 @@
 #include "lifecycle/transition.hpp"
 #include "support/catch_result.hpp"
 #include "support/event_loop.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox;
 using namespace opensandbox::lifecycle;
@@ -93,11 +93,10 @@ TEST_CASE("recovery: rows and objects are matched") {
     runtime::Observed dead = object("died");
     dead.exit.emplace();
     dead.exit->code = 1;
-    auto plan = plan_recovery({row("lives", running), row("died", running), row("lost", running),
-                               row("half", pending), row("leaving", stopping), row("done", terminated),
-                               row("back", failed)},
-                              {object("lives"), dead, object("half"), object("orphan"), object("back")},
-                              kNow);
+    auto plan = plan_recovery(
+        {row("lives", running), row("died", running), row("lost", running), row("half", pending),
+         row("leaving", stopping), row("done", terminated), row("back", failed)},
+        {object("lives"), dead, object("half"), object("orphan"), object("back")}, kNow);
     REQUIRE(plan.adopt.size() == 2);
     REQUIRE(plan.adopt[0].id == "lives");
     REQUIRE(plan.adopt[1].id == "back");
@@ -113,7 +112,8 @@ TEST_CASE("recovery: rows and objects are matched") {
 TEST_CASE("index: lists are newest first, in pages") {
     using enum model::SandboxState;
     SandboxIndex index;
-    for (int i = 0; i < 5; ++i) index.put(row("s" + std::to_string(i), running, i));
+    for (int i = 0; i < 5; ++i)
+        index.put(row("s" + std::to_string(i), running, i));
     ListQuery query;
     REQUIRE(summary(index.list(query)) == "s0 s1 s2 s3 s4 |5 1 end");
     query.page_size = 2;
@@ -185,7 +185,8 @@ TEST_CASE("idempotency: a key answers for its sandbox for a day") {
     REQUIRE(table.decide(IdempotencyKey("k", "other"), kNow).error->code() == ErrorCode::conflict);
     table.finish(key, store::KeyRecord("k", "digest", "sandbox", kNow));
     REQUIRE(table.decide(key, kNow).sandbox_id == "sandbox");
-    REQUIRE(table.decide(IdempotencyKey("k", "other"), kNow).error->wire() == "IDEMPOTENCY_KEY_REUSED");
+    REQUIRE(table.decide(IdempotencyKey("k", "other"), kNow).error->wire() ==
+            "IDEMPOTENCY_KEY_REUSED");
     auto later = table.decide(key, kNow + kKeyLifetime);
     REQUIRE(later.sandbox_id.empty());
     REQUIRE_FALSE(later.error);
@@ -218,11 +219,13 @@ TEST_CASE("turns on one key come in order, other keys do not wait") {
         net::spawn(loop.executor(), step("a", "1"), "one");
         net::spawn(loop.executor(), step("a", "2"), "two");
         net::spawn(loop.executor(), step("b", "x"), "other");
-        while (order.empty()) co_await net::sleep_for(std::chrono::milliseconds(1));
+        while (order.empty())
+            co_await net::sleep_for(std::chrono::milliseconds(1));
     });
     REQUIRE(order == "x");
     loop.run([&]() -> Awaitable<void> {
-        while (order.size() < 3) co_await net::sleep_for(std::chrono::milliseconds(1));
+        while (order.size() < 3)
+            co_await net::sleep_for(std::chrono::milliseconds(1));
     });
     REQUIRE(order == "x12");
     REQUIRE(mutex.size() == 0);

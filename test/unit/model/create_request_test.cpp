@@ -1,7 +1,8 @@
-#include <catch2/catch.hpp>
-
 #include "model/create_request.hpp"
+
 #include "model/sandbox.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox;
 using model::CreateRequest;
@@ -44,9 +45,10 @@ TEST_CASE("create: an empty object misses its source, in the contract's shape") 
 }
 
 TEST_CASE("create: an image needs an entrypoint") {
-    REQUIRE(model::to_json(errors_of(R"({"image":{"uri":"x"}})")) ==
-            R"({"detail":[{"type":"value_error","loc":["body"],"msg":"Value error, Entrypoint is )"
-            R"(required when image is provided.","input":{"image":{"uri":"x"}},"ctx":{"error":{}}}]})");
+    REQUIRE(
+        model::to_json(errors_of(R"({"image":{"uri":"x"}})")) ==
+        R"({"detail":[{"type":"value_error","loc":["body"],"msg":"Value error, Entrypoint is )"
+        R"(required when image is provided.","input":{"image":{"uri":"x"}},"ctx":{"error":{}}}]})");
 }
 
 TEST_CASE("create: malformed and missing bodies have their own types") {
@@ -89,12 +91,12 @@ TEST_CASE("create: every field's rule is checked and named") {
         {R"("platform":{"os":"linux"})", "missing", "body.platform.arch"},
         {R"("extensions":{"a":1})", "string_type", "body.extensions.a"},
         {R"("volumes":{})", "list_type", "body.volumes"},
-        {R"("volumes":[{"name":"A","mountPath":"/a","host":{"path":"/x"}}])", "string_pattern_mismatch",
-         "body.volumes.0.name"},
-        {R"("volumes":[{"name":"a","mountPath":"a","host":{"path":"/x"}}])", "string_pattern_mismatch",
-         "body.volumes.0.mountPath"},
-        {R"("volumes":[{"name":"a","mountPath":"/a","host":{"path":"x"}}])", "string_pattern_mismatch",
-         "body.volumes.0.host.path"},
+        {R"("volumes":[{"name":"A","mountPath":"/a","host":{"path":"/x"}}])",
+         "string_pattern_mismatch", "body.volumes.0.name"},
+        {R"("volumes":[{"name":"a","mountPath":"a","host":{"path":"/x"}}])",
+         "string_pattern_mismatch", "body.volumes.0.mountPath"},
+        {R"("volumes":[{"name":"a","mountPath":"/a","host":{"path":"x"}}])",
+         "string_pattern_mismatch", "body.volumes.0.host.path"},
         {R"("volumes":[{"name":"a","mountPath":"/a"}])", "value_error", "body.volumes.0"},
         {R"("volumes":[{"name":"a","mountPath":"/a","host":{"path":"/x"},"pvc":{"claimName":"c"}}])",
          "value_error", "body.volumes.0"},
@@ -102,7 +104,8 @@ TEST_CASE("create: every field's rule is checked and named") {
          "string_pattern_mismatch", "body.volumes.0.pvc.storage"},
         {R"("volumes":[{"name":"a","mountPath":"/a","ossfs":{"bucket":"ab","endpoint":"e","accessKeyId":"i","accessKeySecret":"s"}}])",
          "string_too_short", "body.volumes.0.ossfs.bucket"},
-        {R"("lifecycle":{"preStart":{"command":[]}})", "too_short", "body.lifecycle.preStart.command"},
+        {R"("lifecycle":{"preStart":{"command":[]}})", "too_short",
+         "body.lifecycle.preStart.command"},
         {R"("lifecycle":{"preStart":{"command":["a"],"timeoutSeconds":0}})", "greater_than_equal",
          "body.lifecycle.preStart.timeoutSeconds"},
         {R"("lifecycle":{"preStart":{"command":["a"],"timeoutSeconds":10801}})", "less_than_equal",
@@ -154,7 +157,8 @@ TEST_CASE("create: null is absent, and a null variable is dropped") {
 
 TEST_CASE("create: numbers beyond 64 bits are cut, not wrapped") {
     REQUIRE(request_of(with(R"("timeout":1e30)")).timeout_seconds > 9'000'000'000'000'000'000);
-    REQUIRE(request_of(with(R"("timeout":"99999999999999999999999")")).timeout_seconds == INT64_MAX);
+    REQUIRE(request_of(with(R"("timeout":"99999999999999999999999")")).timeout_seconds ==
+            INT64_MAX);
 }
 
 TEST_CASE("create: one word with a space is split like a shell does") {

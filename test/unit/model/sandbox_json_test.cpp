@@ -1,8 +1,8 @@
-#include <catch2/catch.hpp>
-
 #include "json/document.hpp"
 #include "model/sandbox.hpp"
 #include "support/catch_result.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox;
 
@@ -22,11 +22,12 @@ model::Sandbox example() {
 }  // namespace
 
 TEST_CASE("a sandbox is rendered without nulls and without what it has not") {
-    REQUIRE(model::to_json(example()) ==
-            R"({"id":"3be8045b-4685-4444-be82-503f1f34c8e0","image":{"uri":"host"},)"
-            R"("status":{"state":"Running","reason":"CONTAINER_RUNNING","message":"Sandbox is running.",)"
-            R"("lastTransitionAt":"2026-01-01T00:00:00.123456Z"},"entrypoint":["tail","-f"],)"
-            R"("createdAt":"2026-01-01T00:00:00.123456Z"})");
+    REQUIRE(
+        model::to_json(example()) ==
+        R"({"id":"3be8045b-4685-4444-be82-503f1f34c8e0","image":{"uri":"host"},)"
+        R"("status":{"state":"Running","reason":"CONTAINER_RUNNING","message":"Sandbox is running.",)"
+        R"("lastTransitionAt":"2026-01-01T00:00:00.123456Z"},"entrypoint":["tail","-f"],)"
+        R"("createdAt":"2026-01-01T00:00:00.123456Z"})");
 }
 
 TEST_CASE("empty metadata is echoed by create and left out by get") {
@@ -59,7 +60,8 @@ TEST_CASE("text of any bytes becomes valid JSON") {
         return std::string(parsed->get_string());
     };
     REQUIRE(round_trip("a\"b\\c\n\r\t\x01\x7f") == "a\"b\\c\n\r\t\x01\x7f");
-    REQUIRE(round_trip("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80") == "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
+    REQUIRE(round_trip("\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80") ==
+            "\xc3\xa4\xe2\x82\xac\xf0\x9f\x98\x80");
     REQUIRE(round_trip("a\xff\xc3") == "a\xef\xbf\xbd\xef\xbf\xbd");
     REQUIRE(round_trip("\xed\xa0\x80").find("\xef\xbf\xbd") == 0);
     REQUIRE(round_trip("\xc0\xaf").find("\xef\xbf\xbd") == 0);

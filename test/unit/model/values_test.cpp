@@ -1,10 +1,10 @@
-#include <catch2/catch.hpp>
-
 #include "model/field_rule.hpp"
 #include "model/metadata.hpp"
 #include "model/resource_quantity.hpp"
 #include "model/timestamp.hpp"
 #include "support/catch_result.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox;
 
@@ -13,7 +13,8 @@ TEST_CASE("cpu quantities") {
     REQUIRE(model::parse_cpu("0.5") == 0.5);
     REQUIRE(model::parse_cpu(" 500m ") == 0.5);
     REQUIRE(model::parse_cpu("1e-1") == 0.1);
-    for (const char* bad : {"", "m", "0", "-1", "nan", "inf", "1 core", "zz", "1mm", "0m", "1e999"}) {
+    for (const char* bad :
+         {"", "m", "0", "-1", "nan", "inf", "1 core", "zz", "1mm", "0m", "1e999"}) {
         INFO(bad);
         REQUIRE_FALSE(model::parse_cpu(bad));
     }
@@ -26,7 +27,8 @@ TEST_CASE("memory quantities") {
     REQUIRE(model::parse_memory(" 512MI ") == 512ULL << 20);
     REQUIRE(model::parse_memory("2gb") == 2'000'000'000ULL);
     REQUIRE(model::parse_memory("1ti") == 1ULL << 40);
-    for (const char* bad : {"", "0", "-1", "1.5Gi", "1 Gi", "Gi", "1x", "99999999999999999999", "10000000t"}) {
+    for (const char* bad :
+         {"", "0", "-1", "1.5Gi", "1 Gi", "Gi", "1x", "99999999999999999999", "10000000t"}) {
         INFO(bad);
         REQUIRE_FALSE(model::parse_memory(bad));
     }
@@ -35,7 +37,8 @@ TEST_CASE("memory quantities") {
 TEST_CASE("gpu quantities") {
     REQUIRE(model::parse_gpu("2") == 2);
     REQUIRE(model::parse_gpu("All") == -1);
-    for (const char* bad : {"", "0", "-1", "1.5", "some"}) REQUIRE_FALSE(model::parse_gpu(bad));
+    for (const char* bad : {"", "0", "-1", "1.5", "some"})
+        REQUIRE_FALSE(model::parse_gpu(bad));
 }
 
 TEST_CASE("timestamps are read leniently") {
@@ -60,8 +63,8 @@ TEST_CASE("timestamps are read leniently") {
 }
 
 TEST_CASE("timestamps out of reach are refused with a reason") {
-    for (const char* bad : {"", "foo", "2026-13-01T00:00:00Z", "2026-02-30", "1e20", "nan", "inf", "-1e300",
-                            "2026-01-01T25:00:00Z", "2026-01-01T10:00:00X"}) {
+    for (const char* bad : {"", "foo", "2026-13-01T00:00:00Z", "2026-02-30", "1e20", "nan", "inf",
+                            "-1e300", "2026-01-01T25:00:00Z", "2026-01-01T10:00:00X"}) {
         std::string why;
         INFO(bad);
         REQUIRE_FALSE(model::parse_timestamp(bad, why));
@@ -79,9 +82,12 @@ TEST_CASE("lenient integers and booleans") {
         INFO(std::string(bad));
         REQUIRE_FALSE(model::lax_integer(bad));
     }
-    for (std::string_view yes : {"true", "1", "YES", "on", "t", "Y"}) REQUIRE(lax_boolean(yes) == true);
-    for (std::string_view no : {"false", "0", "no", "OFF", "f", "n"}) REQUIRE(lax_boolean(no) == false);
-    for (std::string_view bad : {"", "2", "perhaps"}) REQUIRE_FALSE(lax_boolean(bad));
+    for (std::string_view yes : {"true", "1", "YES", "on", "t", "Y"})
+        REQUIRE(lax_boolean(yes) == true);
+    for (std::string_view no : {"false", "0", "no", "OFF", "f", "n"})
+        REQUIRE(lax_boolean(no) == false);
+    for (std::string_view bad : {"", "2", "perhaps"})
+        REQUIRE_FALSE(lax_boolean(bad));
 }
 
 TEST_CASE("metadata keys and values follow the label rules") {
@@ -114,7 +120,8 @@ TEST_CASE("metadata at create refuses the reserved prefix and bad labels under o
 
 TEST_CASE("a metadata patch merges like RFC 7396") {
     model::StringMap before{{"env", "prod"}, {"team", "x"}, {"old key!", "kept"}};
-    auto parsed = model::parse_metadata_patch(R"({"env":"stage","team":null,"new":"1","gone":null})");
+    auto parsed =
+        model::parse_metadata_patch(R"({"env":"stage","team":null,"new":"1","gone":null})");
     auto merged = model::apply(std::get<model::MetadataPatch>(parsed), before);
     REQUIRE(merged);
     REQUIRE(*merged == model::StringMap{{"env", "stage"}, {"old key!", "kept"}, {"new", "1"}});

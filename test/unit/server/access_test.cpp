@@ -1,16 +1,15 @@
-#include <catch2/catch.hpp>
-
-#include <sys/stat.h>
-
-#include <cstdlib>
-#include <fstream>
-
 #include "base/state_directory.hpp"
 #include "server/api_key.hpp"
 #include "server/app.hpp"
 #include "server/auth.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
+
+#include <catch2/catch.hpp>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <fstream>
 
 using namespace opensandbox;
 using namespace opensandbox::server;
@@ -40,7 +39,8 @@ struct Variable {
 TEST_CASE("auth: the key opens, nothing and anything else do not") {
     REQUIRE(status(request("/v1/sandboxes", "secret")) == 200);
     REQUIRE(status(request("/v1/sandboxes")) == 401);
-    REQUIRE(refuse(request("/v1/sandboxes"), "secret")->body.find("MISSING_API_KEY") != std::string::npos);
+    REQUIRE(refuse(request("/v1/sandboxes"), "secret")->body.find("MISSING_API_KEY") !=
+            std::string::npos);
     for (const char* wrong : {"Secret", "secret ", "secre", "secrett"}) {
         INFO(wrong);
         auto refusal = refuse(request("/v1/sandboxes", wrong), "secret");
@@ -56,23 +56,25 @@ TEST_CASE("auth: public paths are exempt exactly, not by prefix") {
         INFO(open);
         REQUIRE(status(request(open)) == 200);
     }
-    for (const char* closed : {"/healthz", "/health/", "/version/x", "/v1/health", "/metrics", "/", "/docsx"}) {
+    for (const char* closed :
+         {"/healthz", "/health/", "/version/x", "/v1/health", "/metrics", "/", "/docsx"}) {
         INFO(closed);
         REQUIRE(status(request(closed)) == 401);
     }
 }
 
 TEST_CASE("auth: ports of sandboxes are open to whoever knows the id") {
-    for (const char* open : {"/v1/sandboxes/abc/proxy/8080", "/sandboxes/abc/proxy/8080/",
-                             "/sandboxes/a%2Fb/proxy/1/x/y?z=..", "/v1/sandboxes/x/proxy/44772/ping"}) {
+    for (const char* open :
+         {"/v1/sandboxes/abc/proxy/8080", "/sandboxes/abc/proxy/8080/",
+          "/sandboxes/a%2Fb/proxy/1/x/y?z=..", "/v1/sandboxes/x/proxy/44772/ping"}) {
         INFO(open);
         REQUIRE(status(request(open)) == 200);
     }
     for (const char* closed :
          {"/v1/sandboxes/abc/proxy/80x", "/v1/sandboxes/abc/proxy/", "/v1/sandboxes/abc/proxy",
           "/v1/sandboxes//proxy/80", "/v1/v1/sandboxes/a/proxy/80", "/v2/sandboxes/a/proxy/80",
-          "/sandboxes/a/proxy/80/../../../sandboxes", "/v1/sandboxes/a/b/proxy/80", "/v1/sandboxes/a/pr%6fxy/80",
-          "x/sandboxes/a/proxy/80"}) {
+          "/sandboxes/a/proxy/80/../../../sandboxes", "/v1/sandboxes/a/b/proxy/80",
+          "/v1/sandboxes/a/pr%6fxy/80", "x/sandboxes/a/proxy/80"}) {
         INFO(closed);
         REQUIRE(status(request(closed)) == 401);
     }
@@ -97,7 +99,7 @@ TEST_CASE("the key comes from the environment, the configuration, or a private f
     auto made = resolve_api_key(config, scratch.path);
     REQUIRE(made);
     REQUIRE(made->size() == 32);
-    struct stat info {};
+    struct stat info{};
     REQUIRE(::stat(api_key_file(scratch.path).c_str(), &info) == 0);
     REQUIRE((info.st_mode & 0777) == 0600);
     REQUIRE(*resolve_api_key(config, scratch.path) == *made);
@@ -113,7 +115,7 @@ TEST_CASE("a key file that others could read is closed, an empty one refused") {
     std::ofstream(path) << "given\n";
     ::chmod(path.c_str(), 0644);
     REQUIRE(*resolve_api_key(Config(), scratch.path) == "given");
-    struct stat info {};
+    struct stat info{};
     REQUIRE(::stat(path.c_str(), &info) == 0);
     REQUIRE((info.st_mode & 0777) == 0600);
     std::ofstream(path, std::ios::trunc) << "\n";

@@ -1,12 +1,12 @@
 #pragma once
 
-#include <memory>
-#include <string>
-
 #include "json/document.hpp"
 #include "server/app.hpp"
 #include "support/http_fixture.hpp"
 #include "unit/lifecycle/lifecycle_fixture.hpp"
+
+#include <memory>
+#include <string>
 
 namespace opensandbox::test_support {
 
@@ -35,8 +35,8 @@ struct AppFixture : LifecycleFixture {
         auto opened = image::Store::open(scratch.path / "images");
         REQUIRE(opened.has_value());
         images = std::move(opened.value());
-        auto services = std::make_unique<server::Services>(config, api_key, life, *images, image_pool,
-                                                           loop.executor());
+        auto services = std::make_unique<server::Services>(config, api_key, life, *images,
+                                                           image_pool, loop.executor());
         services->public_host = "127.0.0.1";
         web = std::make_unique<http::test::TestServer>(
             loop, server::App::handler(std::make_shared<server::App>(std::move(services))));

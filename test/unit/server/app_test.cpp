@@ -1,15 +1,17 @@
-#include <catch2/catch.hpp>
-
 #include "unit/server/app_fixture.hpp"
 
+#include <catch2/catch.hpp>
+
 using namespace opensandbox;
+using Catch::Contains;
 using test_support::Answer;
 using test_support::AppFixture;
-using Catch::Contains;
 
 namespace {
 
-http::Fields no_key() { return {{"X-No-Key", "1"}}; }
+http::Fields no_key() {
+    return {{"X-No-Key", "1"}};
+}
 
 }  // namespace
 
@@ -77,9 +79,10 @@ TEST_CASE("cross-origin requests are answered, preflights without a key") {
 
 TEST_CASE("a sandbox is created, read, listed and deleted, bare and under /v1") {
     AppFixture f;
-    auto created = f.send("POST", "/v1/sandboxes",
-                          R"({"image":{"uri":"host"},"entrypoint":["tail -f /dev/null"],"timeout":60,)"
-                          R"("resourceLimits":{"cpu":"1"},"metadata":{"team":"x"}})");
+    auto created =
+        f.send("POST", "/v1/sandboxes",
+               R"({"image":{"uri":"host"},"entrypoint":["tail -f /dev/null"],"timeout":60,)"
+               R"("resourceLimits":{"cpu":"1"},"metadata":{"team":"x"}})");
     REQUIRE(created.status == 202);
     REQUIRE_FALSE(created.fields.has("Location"));
     REQUIRE(created.body.find("null,") == std::string::npos);
@@ -106,7 +109,8 @@ TEST_CASE("a sandbox is created, read, listed and deleted, bare and under /v1") 
 
 TEST_CASE("bad creates are answered in the contract's statuses and leave nothing") {
     AppFixture f;
-    const std::string limits = R"("image":{"uri":"x"},"entrypoint":["a"],"timeout":60,"resourceLimits":)";
+    const std::string limits =
+        R"("image":{"uri":"x"},"entrypoint":["a"],"timeout":60,"resourceLimits":)";
     auto post = [&](const std::string& body) { return f.send("POST", "/v1/sandboxes", body); };
     REQUIRE(post("{}").status == 422);
     REQUIRE(post("{").status == 422);
@@ -120,7 +124,8 @@ TEST_CASE("bad creates are answered in the contract's statuses and leave nothing
     auto large = post(std::string(8 * 1024 * 1024 + 1, ' '));
     REQUIRE(large.status == 413);
     REQUIRE_THAT(large.body, Contains("\"code\"") && Contains("\"message\""));
-    f.runtime.create_error = Error(ErrorCode::not_found, "NATIVE::SANDBOX_IMAGE_PULL_FAILED", "unknown 'x'");
+    f.runtime.create_error =
+        Error(ErrorCode::not_found, "NATIVE::SANDBOX_IMAGE_PULL_FAILED", "unknown 'x'");
     auto unknown = post("{" + limits + "{}}");
     REQUIRE(unknown.status == 500);
     REQUIRE(unknown.code() == "NATIVE::SANDBOX_IMAGE_PULL_FAILED");
@@ -146,14 +151,17 @@ TEST_CASE("an Idempotency-Key makes one sandbox") {
 TEST_CASE("renew and metadata over HTTP") {
     AppFixture f;
     std::string one = "/v1/sandboxes/" + f.make();
-    auto renewed = f.send("POST", one + "/renew-expiration", R"({"expiresAt":"2099-01-01T02:00:00+02:00"})");
+    auto renewed =
+        f.send("POST", one + "/renew-expiration", R"({"expiresAt":"2099-01-01T02:00:00+02:00"})");
     REQUIRE(renewed.status == 200);
     REQUIRE(renewed.body == R"({"expiresAt":"2099-01-01T00:00:00Z"})");
-    auto past = f.send("POST", one + "/renew-expiration", R"({"expiresAt":"2020-01-01T00:00:00Z"})");
+    auto past =
+        f.send("POST", one + "/renew-expiration", R"({"expiresAt":"2020-01-01T00:00:00Z"})");
     REQUIRE(past.status == 400);
     REQUIRE(past.code() == "NATIVE::INVALID_EXPIRATION");
     REQUIRE(f.send("POST", one + "/renew-expiration", "{}").status == 422);
-    REQUIRE(f.send("POST", "/v1/sandboxes/none/renew-expiration", R"({"expiresAt":"2020-01-01T00:00:00Z"})")
+    REQUIRE(f.send("POST", "/v1/sandboxes/none/renew-expiration",
+                   R"({"expiresAt":"2020-01-01T00:00:00Z"})")
                 .status == 404);
     auto patched = f.send("PATCH", one + "/metadata", R"({"env":"stage"})");
     REQUIRE(patched.status == 200);
@@ -170,8 +178,8 @@ TEST_CASE("endpoints: the agent directly, everything else through this server") 
     std::string host = "127.0.0.1:" + std::to_string(f.web->port);
     auto agent = f.get("/v1/sandboxes/" + id + "/endpoints/44772?use_server_proxy=false");
     REQUIRE(agent.status == 200);
-    REQUIRE(agent.body == R"({"endpoint":"127.0.0.1:41000","headers":{"X-EXECD-ACCESS-TOKEN":")" + token +
-                              "\"}}");
+    REQUIRE(agent.body == R"({"endpoint":"127.0.0.1:41000","headers":{"X-EXECD-ACCESS-TOKEN":")" +
+                              token + "\"}}");
     REQUIRE(f.get("/v1/sandboxes/" + id + "/endpoints/44772?use_server_proxy=true").body ==
             R"({"endpoint":")" + host + "/v1/sandboxes/" + id +
                 R"(/proxy/44772","headers":{"X-EXECD-ACCESS-TOKEN":")" + token + "\"}}");
@@ -184,7 +192,9 @@ TEST_CASE("endpoints: the agent directly, everything else through this server") 
 
 TEST_CASE("endpoints: bad requests are refused before the sandbox is looked for") {
     AppFixture f;
-    auto at = [&](const std::string& rest) { return f.get("/v1/sandboxes/none/endpoints/" + rest); };
+    auto at = [&](const std::string& rest) {
+        return f.get("/v1/sandboxes/none/endpoints/" + rest);
+    };
     REQUIRE(at("99999").code() == "NATIVE::INVALID_PORT");
     REQUIRE(at("99999").status == 400);
     REQUIRE(at("0").status == 400);
@@ -236,7 +246,9 @@ TEST_CASE("metrics: events are counted, the page needs no key on this machine") 
                         R"({"eventType":"sandbox.create","createDurationMs":920,"success":true})",
                         {{"User-Agent", "OpenSandbox-Python-SDK/1.1.1"}});
     REQUIRE(event.status == 204);
-    REQUIRE(f.send("POST", "/v1/metrics/events", R"({"eventType":"x","createDurationMs":-1})").status == 422);
+    REQUIRE(
+        f.send("POST", "/v1/metrics/events", R"({"eventType":"x","createDurationMs":-1})").status ==
+        422);
     auto page = f.send("GET", "/metrics", "", no_key());
     REQUIRE(page.status == 200);
     REQUIRE_THAT(page.field("Content-Type"), Contains("version=0.0.4"));
@@ -258,9 +270,10 @@ TEST_CASE("past the limit of concurrency the answer is 503") {
     auto waiting = [&]() -> Awaitable<void> {
         const std::string body = R"({"image":{"uri":"x"},"entrypoint":["a"],"resourceLimits":{}})";
         auto text = co_await http::test::talk(
-            f.web->port, "POST /v1/sandboxes HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
-                         "OPEN-SANDBOX-API-KEY: secret\r\nContent-Length: " +
-                             std::to_string(body.size()) + "\r\n\r\n" + body);
+            f.web->port,
+            "POST /v1/sandboxes HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+            "OPEN-SANDBOX-API-KEY: secret\r\nContent-Length: " +
+                std::to_string(body.size()) + "\r\n\r\n" + body);
         CHECK_THAT(text, Contains(" 202 "));
         ended = true;
     };

@@ -1,12 +1,12 @@
 #include "server/config.hpp"
 
-#include <catch2/catch.hpp>
-
-#include <fstream>
-
 #include "server/serve_options.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
 
 using namespace opensandbox;
 using namespace opensandbox::server;
@@ -111,7 +111,8 @@ TEST_CASE("config: a wrong value is refused naming section and key") {
 
 TEST_CASE("config: all wrong values are told at once") {
     auto config = parse_config("[server]\nport = -1\n[log]\nlevel = \"x\"", "t");
-    REQUIRE_THAT(config.error().message(), Catch::Contains("server.port") && Catch::Contains("log.level"));
+    REQUIRE_THAT(config.error().message(),
+                 Catch::Contains("server.port") && Catch::Contains("log.level"));
 }
 
 TEST_CASE("config: a syntax error says where") {
@@ -147,8 +148,8 @@ TEST_CASE("config: the example says the defaults and parses") {
 }
 
 TEST_CASE("serve flags win over the configuration") {
-    auto options = parse_serve_options(
-        {"--port=0", "--host", "::1", "--state-dir", "/s", "--log-format=json", "--log-level", "warning"});
+    auto options = parse_serve_options({"--port=0", "--host", "::1", "--state-dir", "/s",
+                                        "--log-format=json", "--log-level", "warning"});
     REQUIRE(options.has_value());
     Config config;
     config.port = 1;
@@ -161,9 +162,13 @@ TEST_CASE("serve flags win over the configuration") {
 }
 
 TEST_CASE("serve flags that are wrong are named") {
-    for (std::vector<std::string> bad :
-         {std::vector<std::string>{"--nope"}, {"positional"}, {"--port"}, {"--port", "x"},
-          {"--port=65536"}, {"--log-format", "xml"}, {"--log-level", "loud"}}) {
+    for (std::vector<std::string> bad : {std::vector<std::string>{"--nope"},
+                                         {"positional"},
+                                         {"--port"},
+                                         {"--port", "x"},
+                                         {"--port=65536"},
+                                         {"--log-format", "xml"},
+                                         {"--log-level", "loud"}}) {
         INFO(bad[0]);
         auto options = parse_serve_options(bad);
         REQUIRE_FALSE(options.has_value());

@@ -1,15 +1,15 @@
-#include <catch2/catch.hpp>
-
 #include "unit/server/app_fixture.hpp"
 
+#include <catch2/catch.hpp>
+
 using namespace opensandbox;
-using test_support::AppFixture;
+using Catch::Contains;
+using Catch::StartsWith;
 using http::test::receive_until;
 using http::test::ScriptedServer;
 using http::test::send;
 using http::test::talk;
-using Catch::Contains;
-using Catch::StartsWith;
+using test_support::AppFixture;
 
 namespace {
 
@@ -32,10 +32,11 @@ struct ProxyFixture : AppFixture {
         return answer;
     }
     std::string fetch(const std::string& target, const std::string& fields = "") {
-        return raw("GET " + target + " HTTP/1.1\r\nHost: public:8080\r\nConnection: close\r\n" + fields +
-                   "\r\n");
+        return raw("GET " + target + " HTTP/1.1\r\nHost: public:8080\r\nConnection: close\r\n" +
+                   fields + "\r\n");
     }
-    [[nodiscard]] std::string path(const std::string& rest, const std::string& mount = "/v1") const {
+    [[nodiscard]] std::string path(const std::string& rest,
+                                   const std::string& mount = "/v1") const {
         return mount + "/sandboxes/" + id + "/proxy/" + rest;
     }
 
@@ -68,13 +69,15 @@ int close_code(const std::string& bytes) {
 
 TEST_CASE("proxy: a port goes through the agent, raw path and query, with the agent's token") {
     ProxyFixture f(kOk);
-    auto answer = f.fetch(f.path("8080/a%2Fb//c?x=%20+y"),
-                          "Cookie: c=1\r\nAuthorization: b\r\nX-Forwarded-For: 6.6.6.6\r\nX-Own: 1\r\n");
+    auto answer =
+        f.fetch(f.path("8080/a%2Fb//c?x=%20+y"),
+                "Cookie: c=1\r\nAuthorization: b\r\nX-Forwarded-For: 6.6.6.6\r\nX-Own: 1\r\n");
     REQUIRE_THAT(answer, StartsWith("HTTP/1.1 200 OK"));
     REQUIRE_THAT(f.seen, StartsWith("GET /proxy/8080/a%2Fb//c?x=%20+y HTTP/1.1\r\n"));
     REQUIRE_THAT(f.seen, Contains("X-EXECD-ACCESS-TOKEN: " + f.token));
-    REQUIRE_THAT(f.seen, Contains("X-Forwarded-Host: public:8080") && Contains("X-Forwarded-For: 127.0.0.1"));
-    REQUIRE_THAT(f.seen, Contains("X-Own: 1") && Contains("Host: 127.0.0.1:" + std::to_string(f.agent.port)));
+    REQUIRE_THAT(f.seen, Contains("X-Forwarded-Host: public:8080") &&
+                             Contains("X-Forwarded-For: 127.0.0.1"));
+    REQUIRE_THAT(f.seen, Contains("X-Own: 1") && Contains("\r\nHost: 127.0.0.1:8080\r\n"));
     REQUIRE_THAT(f.seen, !Contains("Cookie") && !Contains("Authorization") && !Contains("6.6.6.6"));
 }
 
@@ -95,14 +98,17 @@ TEST_CASE("proxy: the agent itself needs the token or this server's key") {
 
 TEST_CASE("proxy: redirects stay behind it and repeated cookies survive") {
     ProxyFixture f(
-        "HTTP/1.1 302 Found\r\nLocation: /login\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nServer: s\r\n"
+        "HTTP/1.1 302 Found\r\nLocation: /login\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\nServer: "
+        "s\r\n"
         "X-Request-ID: theirs\r\nContent-Length: 0\r\n\r\n");
     auto answer = f.fetch(f.path("8080/x"), "X-Request-ID: mine\r\n");
     REQUIRE_THAT(answer, Contains("Location: " + f.path("8080/login") + "\r\n"));
     REQUIRE_THAT(answer, Contains("Set-Cookie: a=1\r\nSet-Cookie: b=2\r\n"));
-    REQUIRE_THAT(answer, Contains("X-Request-ID: mine") && !Contains("theirs") && !Contains("Server:"));
+    REQUIRE_THAT(answer,
+                 Contains("X-Request-ID: mine") && !Contains("theirs") && !Contains("Server:"));
     REQUIRE_THAT(f.seen, Contains("X-Request-ID: mine"));
-    REQUIRE_THAT(f.fetch(f.path("8080/x", "")), Contains("Location: " + f.path("8080/login", "") + "\r\n"));
+    REQUIRE_THAT(f.fetch(f.path("8080/x", "")),
+                 Contains("Location: " + f.path("8080/login", "") + "\r\n"));
 }
 
 TEST_CASE("proxy: an event stream comes through as it is sent") {
@@ -120,8 +126,9 @@ TEST_CASE("proxy: an event stream comes through as it is sent") {
     std::string id = f.make();
     f.loop.run([&]() -> Awaitable<void> {
         auto stream = co_await http::test::dial(f.web->port);
-        co_await send(*stream, "GET /sandboxes/" + id +
-                                   "/proxy/44772/command HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
+        co_await send(*stream,
+                      "GET /sandboxes/" + id +
+                          "/proxy/44772/command HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
         auto first = co_await receive_until(*stream, "one\r\n");
         CHECK_THAT(first, Contains("text/event-stream"));
         gate->open();
@@ -186,10 +193,11 @@ TEST_CASE("proxy: a WebSocket is spliced both ways") {
     std::string seen;
     ScriptedServer agent(f.loop, [&](net::Stream& stream, int) -> Awaitable<void> {
         seen = co_await receive_until(stream, "\r\n\r\n");
-        co_await send(stream,
-                      "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-                      "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
-                      "Sec-WebSocket-Protocol: chat\r\n\r\nhello");
+        co_await send(
+            stream,
+            "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
+            "Sec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n"
+            "Sec-WebSocket-Protocol: chat\r\n\r\nhello");
         auto echoed = co_await receive_until(stream, "ping");
         co_await send(stream, "pong:" + echoed);
     });
@@ -197,8 +205,10 @@ TEST_CASE("proxy: a WebSocket is spliced both ways") {
     std::string id = f.make();
     f.loop.run([&]() -> Awaitable<void> {
         auto stream = co_await http::test::dial(f.web->port);
-        co_await send(*stream, "GET /v1/sandboxes/" + id + "/proxy/8080/ws HTTP/1.1\r\nHost: h\r\n" +
-                                   "Sec-WebSocket-Protocol: chat\r\nOrigin: http://o\r\n" + kHandshake + "\r\n");
+        co_await send(*stream, "GET /v1/sandboxes/" + id +
+                                   "/proxy/8080/ws HTTP/1.1\r\nHost: h\r\n" +
+                                   "Sec-WebSocket-Protocol: chat\r\nOrigin: http://o\r\n" +
+                                   kHandshake + "\r\n");
         auto head = co_await receive_until(*stream, "hello");
         CHECK_THAT(head, StartsWith("HTTP/1.1 101") && Contains("Sec-WebSocket-Protocol: chat"));
         co_await send(*stream, "ping");
@@ -220,4 +230,25 @@ TEST_CASE("proxy: a WebSocket that cannot be is accepted and closed with a code"
 TEST_CASE("proxy: half a WebSocket handshake is a bad request") {
     ProxyFixture f(kOk);
     REQUIRE_THAT(f.fetch(f.path("8080/ws"), "Upgrade: websocket\r\n"), StartsWith("HTTP/1.1 400"));
+}
+
+TEST_CASE("proxy: a failure behind the agent is told apart from a 502 of the service") {
+    ProxyFixture nothing(
+        "HTTP/1.1 502 Bad Gateway\r\nX-EXECD-PROXY-ERROR: unavailable\r\nContent-Length: "
+        "2\r\n\r\nno");
+    auto refused = nothing.get(nothing.path("8001/x"));
+    REQUIRE(refused.status == 502);
+    REQUIRE(refused.code() == "BACKEND_CONNECTION_FAILED");
+    REQUIRE(close_code(nothing.raw(handshake_to(nothing.path("8001/ws")))) == 1011);
+    ProxyFixture garbled(
+        "HTTP/1.1 502 Bad Gateway\r\nX-EXECD-PROXY-ERROR: bad_gateway\r\nContent-Length: "
+        "0\r\n\r\n");
+    REQUIRE(garbled.get(garbled.path("8001/x")).code() == "BACKEND_RESPONSE_FAILED");
+    ProxyFixture slow(
+        "HTTP/1.1 502 Bad Gateway\r\nX-EXECD-PROXY-ERROR: timeout\r\nContent-Length: 0\r\n\r\n");
+    auto late = slow.get(slow.path("8001/x"));
+    REQUIRE(late.status == 504);
+    REQUIRE(late.code() == "BACKEND_TIMEOUT");
+    ProxyFixture own("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 3\r\n\r\nown");
+    REQUIRE(own.get(own.path("8001/x")).body == "own");
 }

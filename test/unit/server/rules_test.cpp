@@ -1,10 +1,10 @@
-#include <catch2/catch.hpp>
-
 #include "server/endpoint_address.hpp"
 #include "server/list_query.hpp"
 #include "server/proxy_rules.hpp"
 #include "server/server_metrics.hpp"
 #include "support/catch_result.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox;
 using namespace opensandbox::server;
@@ -23,8 +23,7 @@ lifecycle::ListQuery query_of(std::string_view raw) {
 TEST_CASE("list query: states repeat, in any case; an empty one matches nothing") {
     REQUIRE_FALSE(query_of("").states);
     auto two = query_of("state=running&state=PAUSED");
-    REQUIRE(*two.states ==
-            std::vector{model::SandboxState::running, model::SandboxState::paused});
+    REQUIRE(*two.states == std::vector{model::SandboxState::running, model::SandboxState::paused});
     REQUIRE(query_of("state=").states->empty());
     REQUIRE(query_of("state=Allocated").states->empty());
 }
@@ -48,9 +47,10 @@ TEST_CASE("list query: metadata without '=' is a 400 of its own") {
 TEST_CASE("list query: pages out of range are 422 in the contract's shape") {
     auto parsed = parse_list_query("pageSize=500");
     const auto& errors = std::get<model::FieldErrors>(std::get<ListQueryError>(parsed));
-    REQUIRE(model::to_json(errors) ==
-            R"({"detail":[{"type":"less_than_equal","loc":["query","pageSize"],"msg":"Input should be )"
-            R"(less than or equal to 200","input":"500","ctx":{"le":200}}]})");
+    REQUIRE(
+        model::to_json(errors) ==
+        R"({"detail":[{"type":"less_than_equal","loc":["query","pageSize"],"msg":"Input should be )"
+        R"(less than or equal to 200","input":"500","ctx":{"le":200}}]})");
     for (const char* bad : {"page=0", "page=-1", "page=x", "pageSize=0", "page=1.5", "pageSize="}) {
         INFO(bad);
         REQUIRE(std::holds_alternative<ListQueryError>(parse_list_query(bad)));
@@ -87,7 +87,8 @@ TEST_CASE("proxied endpoints follow the request's mount, or the eip's path") {
     REQUIRE(proxied_endpoint("", "h:8080", "/v1", "id", 80) == "h:8080/v1/sandboxes/id/proxy/80");
     REQUIRE(proxied_endpoint("", "h:8080", "", "id", 80) == "h:8080/sandboxes/id/proxy/80");
     REQUIRE(proxied_endpoint("https://gw/", "h", "/v1", "id", 80) == "gw/v1/sandboxes/id/proxy/80");
-    REQUIRE(proxied_endpoint("https://gw/base/", "h", "/v1", "id", 80) == "gw/base/sandboxes/id/proxy/80");
+    REQUIRE(proxied_endpoint("https://gw/base/", "h", "/v1", "id", 80) ==
+            "gw/base/sandboxes/id/proxy/80");
     REQUIRE(eip_path("https://gw/base/") == "/base");
     REQUIRE(eip_path("gw:80").empty());
 }
@@ -133,9 +134,11 @@ TEST_CASE("proxied requests lose credentials and forged origins, and gain ours")
     from.peer = "127.0.0.1";
     edit_proxy_request(fields, 8080, "token", from);
     std::string text;
-    for (const auto& [name, value] : fields) text += name + "=" + value + ";";
+    for (const auto& [name, value] : fields)
+        text += name + "=" + value + ";";
     REQUIRE(text ==
-            "OPENSANDBOX-EGRESS-AUTH=kept;Accept-Encoding=gzip;X-Forwarded-Proto=http;"
+            "OPENSANDBOX-EGRESS-AUTH=kept;Accept-Encoding=gzip;Host=127.0.0.1:8080;X-Forwarded-"
+            "Proto=http;"
             "X-Forwarded-Host=public:8080;X-Forwarded-For=127.0.0.1;X-EXECD-ACCESS-TOKEN=token;");
 }
 
@@ -180,13 +183,15 @@ TEST_CASE("client-chosen labels of metrics are bounded") {
     metrics.record_request("BREW", "", 404, std::chrono::milliseconds(1));
     telemetry::Exposition out;
     metrics.write(out);
-    REQUIRE_THAT(out.text(), Catch::Contains(R"(sdk_language="python",sdk_version="1.1.1",success="true")"));
+    REQUIRE_THAT(out.text(),
+                 Catch::Contains(R"(sdk_language="python",sdk_version="1.1.1",success="true")"));
     REQUIRE_THAT(out.text(), Catch::Contains(R"(sdk_language="unknown")"));
     REQUIRE_THAT(out.text(), Catch::Contains(R"(sdk_language="other")"));
     REQUIRE_THAT(out.text(), Catch::Contains(R"(method="OTHER",route="unknown",status="404")"));
     std::size_t series = 0;
     std::string needle = "opensandbox_client_create_duration_seconds_count";
-    for (auto at = out.text().find(needle); at != std::string::npos; at = out.text().find(needle, at + 1)) {
+    for (auto at = out.text().find(needle); at != std::string::npos;
+         at = out.text().find(needle, at + 1)) {
         ++series;
     }
     REQUIRE(series <= 66);

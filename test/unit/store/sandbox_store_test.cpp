@@ -1,14 +1,14 @@
-#include <catch2/catch.hpp>
-
-#include <sys/stat.h>
-
-#include <filesystem>
+#include "store/sandbox_store.hpp"
 
 #include "store/database.hpp"
-#include "store/sandbox_store.hpp"
 #include "store/state_lock.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
+
+#include <catch2/catch.hpp>
+#include <sys/stat.h>
+
+#include <filesystem>
 
 using namespace opensandbox;
 
@@ -23,8 +23,8 @@ store::SandboxRecord example(const std::string& id) {
     record.sandbox.platform = model::Platform("linux", "amd64");
     record.sandbox.created_at = *parse_rfc3339("2026-01-01T00:00:00.5Z");
     record.sandbox.expires_at = *parse_rfc3339("2027-01-01T00:00:00Z");
-    record.sandbox.status = model::SandboxStatus(model::SandboxState::pending, "r", "m",
-                                                 record.sandbox.created_at);
+    record.sandbox.status =
+        model::SandboxStatus(model::SandboxState::pending, "r", "m", record.sandbox.created_at);
     record.sandbox.metadata = model::StringMap{{"z", "1"}, {"a", "\"quoted\" ä"}};
     record.sandbox.extensions = {{"opensandbox.extensions.x", "y"}};
     record.sandbox.entrypoint = {"sh", "-c", ""};
@@ -132,7 +132,7 @@ TEST_CASE("the file is private and in WAL mode") {
     auto opened = store::SandboxStore::open(file);
     REQUIRE((*opened)->insert(example("one"), std::nullopt));
     for (const auto& entry : std::filesystem::directory_iterator(scratch.path)) {
-        struct stat info {};
+        struct stat info{};
         REQUIRE(::stat(entry.path().c_str(), &info) == 0);
         INFO(entry.path());
         REQUIRE((info.st_mode & 0777) == 0600);
@@ -160,7 +160,8 @@ TEST_CASE("a file that is no database is refused") {
     auto file = scratch.path / "test.db";
     {
         FILE* out = std::fopen(file.c_str(), "w");
-        for (int i = 0; i < 2000; ++i) std::fputs("not a database ", out);
+        for (int i = 0; i < 2000; ++i)
+            std::fputs("not a database ", out);
         std::fclose(out);
     }
     REQUIRE_FALSE(store::SandboxStore::open(file));
@@ -185,7 +186,7 @@ TEST_CASE("one server holds a state directory, made private") {
     auto directory = scratch.path / "state";
     auto first = std::make_unique<Result<store::StateLock>>(store::StateLock::acquire(directory));
     REQUIRE(*first);
-    struct stat info {};
+    struct stat info{};
     REQUIRE(::stat(directory.c_str(), &info) == 0);
     REQUIRE((info.st_mode & 0777) == 0700);
     auto second = store::StateLock::acquire(directory);

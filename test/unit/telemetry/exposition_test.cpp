@@ -1,16 +1,18 @@
+#include "telemetry/exposition.hpp"
+
+#include "telemetry/process_figures.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <array>
-
-#include "telemetry/exposition.hpp"
-#include "telemetry/process_figures.hpp"
 
 using namespace opensandbox::telemetry;
 
 TEST_CASE("an observation on a bound counts in that bucket") {
     constexpr std::array bounds{1.0, 5.0};
     Histogram histogram(bounds);
-    for (double value : {0.5, 1.0, 1.1, 5.0, 6.0}) histogram.observe(value);
+    for (double value : {0.5, 1.0, 1.1, 5.0, 6.0})
+        histogram.observe(value);
     REQUIRE(histogram.counts() == std::vector<std::uint64_t>{2, 2, 1});
     REQUIRE(histogram.count() == 5);
     REQUIRE(histogram.sum() == Approx(13.6));
