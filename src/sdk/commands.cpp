@@ -1,5 +1,7 @@
 #include "opensandbox/commands.hpp"
 
+#include <boost/asio/post.hpp>
+
 #include <charconv>
 #include <cstring>
 
@@ -49,7 +51,9 @@ std::string command_target(std::string_view before, std::string_view id, std::st
 }  // namespace
 
 struct EventStream::State {
-    explicit State(std::unique_ptr<http::ClientResponse> r) : response(std::move(r)) {}
+    State(asio::any_io_executor ex, std::unique_ptr<http::ClientResponse> r)
+        : executor(std::move(ex)), response(std::move(r)) {}
+    asio::any_io_executor executor;
     std::unique_ptr<http::ClientResponse> response;
     EventStreamParser parser;
     bool ended = false;
@@ -74,6 +78,8 @@ Awaitable<Result<std::optional<Event>>> EventStream::next() {
             co_return std::optional<Event>(std::move(*event));
         }
         if (state.ended) co_return std::optional<Event>();
+        // A stream that is always ready would keep timers, signals and other streams waiting.
+        co_await asio::post(state.executor, asio::use_awaitable);
         std::span<char> into(state.parser.prepare(kPiece), kPiece);
         auto count = co_await state.response->body().read_some(into);
         if (!count) co_return to_public(count.error().within("event stream"));
@@ -94,7 +100,8 @@ Awaitable<Result<EventStream>> Commands::stream(CommandRequest request) const {
     call.fields.set("Accept", "text/event-stream");
     auto response = co_await transport_->open(*agent_, std::move(call));
     if (!response) co_return response.error();
-    co_return EventStream(std::make_unique<EventStream::State>(std::move(*response)));
+    co_return EventStream(
+        std::make_unique<EventStream::State>(transport_->executor(), std::move(*response)));
 }
 
 Awaitable<Result<Execution>> Commands::run(CommandRequest request, OutputHandlers handlers) const {
@@ -128,7 +135,8 @@ Awaitable<Result<std::string>> Commands::start(CommandRequest request) const {
     call.fields.set("Accept", "text/event-stream");
     auto response = co_await transport_->open(*agent_, std::move(call));
     if (!response) co_return response.error();
-    EventStream stream(std::make_unique<EventStream::State>(std::move(*response)));
+    EventStream stream(
+        std::make_unique<EventStream::State>(transport_->executor(), std::move(*response)));
     std::string id;
     for (;;) {
         auto event = co_await stream.next();

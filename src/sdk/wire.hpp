@@ -35,6 +35,8 @@ Result<std::vector<ImageInfo>> decode_images(std::string_view body);
 // Agent, execd contract sections 2, 3, 6, 7.
 std::string encode_command(const CommandRequest& request, bool background);
 Result<Event> decode_event(std::string_view frame);
+/// The same without the short cut for plain output.
+Result<Event> decode_any_event(std::string_view frame);
 Result<CommandStatus> decode_command_status(std::string_view body);
 Result<Metrics> decode_metrics(std::string_view body);
 

@@ -1,5 +1,6 @@
 #include <array>
 
+#include "sdk/output_event.hpp"
 #include "sdk/wire.hpp"
 #include "sdk/wire_reader.hpp"
 
@@ -107,6 +108,11 @@ std::string encode_command(const CommandRequest& request, bool background) {
 }
 
 Result<Event> decode_event(std::string_view frame) {
+    if (auto output = scan_output_event(frame)) return std::move(*output);
+    return decode_any_event(frame);
+}
+
+Result<Event> decode_any_event(std::string_view frame) {
     auto document = parse_object(frame);
     if (!document) return document.error();
     ObjectReader in(*document);

@@ -50,7 +50,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (!refused && whole != pieces) std::abort();
     for (const auto& frame : whole) {
         auto event = opensandbox::sdk::wire::decode_event(frame);
+        auto any = opensandbox::sdk::wire::decode_any_event(frame);
+        if (event.has_value() != any.has_value()) std::abort();
         if (event) {
+            // The short cut for plain output must not change anything.
+            if (event->type != any->type || event->text != any->text ||
+                event->timestamp != any->timestamp) {
+                std::abort();
+            }
             opensandbox::sdk::Execution execution;
             opensandbox::sdk::apply_terminal_event(*event, execution);
         }

@@ -45,8 +45,8 @@ TEST_CASE("numbers keep a point and are as short as they can be") {
 
 TEST_CASE("YAML sorts members and keeps lists at their key") {
     CHECK(to_yaml_text(document_of(
-              R"({"b":{"y":1,"x":null},"a":["p",{"n":1,"m":2},["q"]],"c":[],"d":{},"f":2.5,"g":true})")) ==
-          "a:\n- p\n- m: 2\n  n: 1\n- - q\nb:\n  x: null\n  y: 1\nc: []\nd: {}\nf: 2.5\ng: true\n");
+              R"({"b":{"w":1,"v":null},"a":["p",{"t":1,"s":2},["q"]],"c":[],"d":{},"f":2.5,"g":true})")) ==
+          "a:\n- p\n- s: 2\n  t: 1\n- - q\nb:\n  v: null\n  w: 1\nc: []\nd: {}\nf: 2.5\ng: true\n");
     CHECK(to_yaml_text(document_of(R"([{"b":1,"a":[1]},"x"])")) == "- a:\n  - 1\n  b: 1\n- x\n");
     CHECK(to_yaml_text(json::array()) == "[]\n");
 }

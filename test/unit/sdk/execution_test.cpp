@@ -2,6 +2,7 @@
 
 #include <catch2/catch.hpp>
 
+#include "sdk/output_event.hpp"
 #include "sdk/wire.hpp"
 
 using namespace opensandbox::sdk;
@@ -101,5 +102,37 @@ TEST_CASE("an event that is none is a protocol error that says why") {
         REQUIRE(event.has_error());
         CHECK(event.error().code() == ErrorCode::protocol);
         CHECK_FALSE(event.error().message().empty());
+    }
+}
+
+TEST_CASE("plain output takes the short cut and means the same as without it") {
+    for (std::string_view frame :
+         {R"({"type":"stdout","text":"hello\n","timestamp":1795297408856})",
+          R"({"type":"stderr","text":"","timestamp":0})", R"({"timestamp":1,"text":"x","type":"stdout"})",
+          R"({"type":"stdout","text":"\u003ca\u003e \"\\\/\b\f\r\t\u0000","timestamp":1})",
+          R"({"type":"stdout"})"}) {
+        CAPTURE(frame);
+        auto event = wire::scan_output_event(frame);
+        REQUIRE(event);
+        auto any = wire::decode_any_event(frame);
+        REQUIRE(any.has_value());
+        CHECK(event->type == any->type);
+        CHECK(event->text == any->text);
+        CHECK(event->timestamp == any->timestamp);
+    }
+}
+
+TEST_CASE("what is not plain output does not take the short cut") {
+    for (std::string_view frame :
+         {"", "{", "{}", R"({"type":"init","text":"x"})", R"({"type":"stdout","text":"grün"})",
+          R"({"type":"stdout","text":"\u00fc"})", R"({"type":"stdout","text":"\ud83d\ude00"})",
+          R"({"type":"stdout","text":"a)", R"({"type":"stdout","text":"\x"})",
+          R"({"type":"stdout","text":"a","text":"b"})", R"({"type":"stdout","extra":1})",
+          R"({"type":"stdout","timestamp":01})", R"({"type":"stdout","timestamp":-1})",
+          R"({"type":"stdout","timestamp":1.5})", R"({"type":"stdout","timestamp":12345678901234567890})",
+          R"({"type":"stdout","timestamp":})", R"({"type":"stdout"}x)", R"({"type":"stdout",})",
+          R"({ "type":"stdout"})", R"({"text":"x"})", "{\"type\":\"stdout\",\"text\":\"a\nb\"}"}) {
+        CAPTURE(frame);
+        CHECK_FALSE(wire::scan_output_event(frame));
     }
 }
