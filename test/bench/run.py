@@ -21,6 +21,7 @@ from pathlib import Path
 
 from support import rootfs
 from support.dockerd import Dockerd
+from support.processes import proportional_kib
 from support.server import EXECUTABLE, HOST_IMAGE, Server
 
 ROOT_IMAGE = {
@@ -172,7 +173,11 @@ def burst_and_memory(table, server, count):
         server.census()
         held = (before - available()) / count
         table.row("all have run a command after", ms(took))
-        table.row("memory added per idle sandbox, agent included", f"{held / 1024:9.0f} KiB")
+        table.row("memory added per idle sandbox, agent included", f"{held / 1024:9.0f} KiB",
+                  "of what the host has available")
+        namespaces = {s.sh("/bin/busybox readlink /proc/self/ns/pid").strip() for s in sandboxes}
+        table.row("  of which its processes hold", f"{proportional_kib(namespaces) / count:9.0f} KiB",
+                  "shared pages divided among their users")
         removed = timed(lambda: list(threads.map(lambda s: s.delete(), sandboxes)))
         table.row("all deleted after", ms(removed))
 

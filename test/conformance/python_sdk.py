@@ -147,8 +147,9 @@ def test_background_status_logs_and_interrupt(server, use_server_proxy):
 
 def test_set_env_reaches_later_commands(server):
     async def scenario(sandbox):
-        await sandbox.commands.set_env("LATER", "it's $HOME")
-        assert (await sandbox.commands.run("printf %s \"$LATER\"")).text == "it's $HOME"
+        for value in ("plain", "it's quoted", 'of "two" kinds', "two\nlines", "literal $HOME"):
+            await sandbox.commands.set_env("LATER", value)
+            assert (await sandbox.commands.run('printf %s "$LATER"')).text == value
 
     with_sandbox(server, False, scenario)
 

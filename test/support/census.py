@@ -72,19 +72,21 @@ def _cgroups():
         _, where, kind, *_ = line.split()
         if kind in ("cgroup", "cgroup2"):
             for path, _, _ in os.walk(where):
-                yield path
+                if _TAGGED.search(path):
+                    yield path
 
 
 def _processes(executable, directory):
-    """Processes of the executable that work for this directory, and everything that runs in a pid
-    namespace but the host's."""
+    """Processes of the executable that work for this directory, and all that run in a cgroup of a
+    server but not in the host's pid namespace."""
     host = os.readlink("/proc/self/ns/pid")
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             if os.readlink(f"/proc/{pid}/ns/pid") != host:
                 with open(f"/proc/{pid}/cgroup") as f:
-                    tags = _TAGGED.search(f.read())
-                yield f"in a namespace {tags[0] if tags else ''}"
+                    server = _TAGGED.search(f.read())
+                if server:
+                    yield f"in a namespace of {server[0]}"
             elif os.readlink(f"/proc/{pid}/exe").removesuffix(" (deleted)") == str(executable):
                 with open(f"/proc/{pid}/cmdline", errors="replace") as f:
                     if directory in f.read():
