@@ -164,6 +164,10 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& directory) {
     if (!lock) return lock.error();
     auto known = state->catalog();
     if (!known) return known.error();
+    std::error_code unreadable;
+    if (!fs::exists(state->index(), unreadable)) {
+        if (auto ok = (*known)->save(state->index()); !ok) return ok.error();
+    }
     if (auto ok = Staging::remove_abandoned(directory); !ok) return ok.error();
     if (auto ok = state->remove_unnamed_layers(**known); !ok) return ok.error();
     return std::unique_ptr<Store>(new Store(std::move(state)));

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/log.hpp"
 #include "net/task.hpp"
 #include "runtime/native/spawner_link.hpp"
 
@@ -69,7 +70,15 @@ class NativeRuntime final : public Runtime {
         link_->on_exit(std::move(listener));
     }
 
-    Awaitable<Status> start() override { return link_->start(); }
+    Awaitable<Status> start() override {
+        // The built-in image takes its time once; better now than in the first create.
+        asio::post(*blocking_, [images = images_] {
+            if (auto host = images->resolve("host"); !host) {
+                log::warn("image host is not ready", {{"error", host.error().message()}});
+            }
+        });
+        return link_->start();
+    }
     Awaitable<Result<AgentAddress>> create(const SandboxSpec& spec) override;
     Awaitable<Status> destroy(const std::string& id) override;
     Awaitable<Result<std::vector<Observed>>> list() override;
