@@ -1,14 +1,14 @@
+#include "agent/agent.hpp"
+#include "cli/command_line.hpp"
+#include "runtime/native/native_runtime.hpp"
+#include "server/serve.hpp"
+
 #include <algorithm>
 #include <array>
 #include <csignal>
 #include <cstring>
 #include <span>
 #include <string_view>
-
-#include "agent/agent.hpp"
-#include "cli/command_line.hpp"
-#include "runtime/native/native_runtime.hpp"
-#include "server/serve.hpp"
 
 namespace {
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "opensandbox/connection.hpp"
+
 #include <boost/asio/awaitable.hpp>
 #include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
@@ -7,8 +9,6 @@
 #include <exception>
 #include <optional>
 #include <utility>
-
-#include "opensandbox/connection.hpp"
 
 namespace opensandbox::sdk {
 
@@ -35,8 +35,10 @@ class EventLoop {
         std::optional<T> outcome;
         std::exception_ptr thrown;
         bool done = false;
-        auto keep = [](boost::asio::awaitable<T> from, std::optional<T>& into)
-            -> boost::asio::awaitable<void> { into.emplace(co_await std::move(from)); };
+        auto keep = [](boost::asio::awaitable<T> from,
+                       std::optional<T>& into) -> boost::asio::awaitable<void> {
+            into.emplace(co_await std::move(from));
+        };
         boost::asio::co_spawn(context_, keep(std::move(operation), outcome),
                               [&](std::exception_ptr exception) {
                                   thrown = std::move(exception);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "opensandbox/error.hpp"
+
 #include <boost/asio/awaitable.hpp>
 
 #include <cstdint>
@@ -10,8 +12,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-
-#include "opensandbox/error.hpp"
 
 namespace opensandbox::sdk {
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "opensandbox/error.hpp"
+
 #include <boost/asio/awaitable.hpp>
 
 #include <chrono>
@@ -12,8 +14,6 @@
 #include <utility>
 #include <vector>
 
-#include "opensandbox/error.hpp"
-
 namespace opensandbox::sdk {
 
 class Transport;
@@ -25,9 +25,9 @@ struct CommandRequest {
     explicit CommandRequest(std::string shell_text) : command(std::move(shell_text)) {}
     explicit CommandRequest(std::vector<std::string> arguments) : argv(std::move(arguments)) {}
 
-    std::string command;            ///< text for the sandbox's shell
-    std::vector<std::string> argv;  ///< literal arguments, no shell
-    std::string working_directory;  ///< must exist; empty: the agent's own
+    std::string command;                   ///< text for the sandbox's shell
+    std::vector<std::string> argv;         ///< literal arguments, no shell
+    std::string working_directory;         ///< must exist; empty: the agent's own
     std::chrono::milliseconds timeout{0};  ///< killed after it; 0: no limit
     std::optional<std::uint32_t> uid;
     std::optional<std::uint32_t> gid;  ///< only together with uid

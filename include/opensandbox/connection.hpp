@@ -1,5 +1,7 @@
 #pragma once
 
+#include "opensandbox/error.hpp"
+
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
 
@@ -8,8 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-
-#include "opensandbox/error.hpp"
 
 namespace opensandbox::sdk {
 

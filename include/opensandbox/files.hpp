@@ -1,5 +1,8 @@
 #pragma once
 
+#include "opensandbox/bytes.hpp"
+#include "opensandbox/error.hpp"
+
 #include <boost/asio/awaitable.hpp>
 
 #include <chrono>
@@ -9,9 +12,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "opensandbox/bytes.hpp"
-#include "opensandbox/error.hpp"
 
 namespace opensandbox::sdk {
 

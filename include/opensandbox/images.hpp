@@ -1,5 +1,9 @@
 #pragma once
 
+#include "opensandbox/bytes.hpp"
+#include "opensandbox/connection.hpp"
+#include "opensandbox/error.hpp"
+
 #include <boost/asio/awaitable.hpp>
 
 #include <chrono>
@@ -7,10 +11,6 @@
 #include <memory>
 #include <string>
 #include <vector>
-
-#include "opensandbox/bytes.hpp"
-#include "opensandbox/connection.hpp"
-#include "opensandbox/error.hpp"
 
 namespace opensandbox::sdk {
 

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "opensandbox/error.hpp"
+
 #include <boost/asio/awaitable.hpp>
 
 #include <cstdint>
 #include <memory>
 #include <optional>
-
-#include "opensandbox/error.hpp"
 
 namespace opensandbox::sdk {
 

@@ -1,5 +1,11 @@
 #pragma once
 
+#include "opensandbox/commands.hpp"
+#include "opensandbox/connection.hpp"
+#include "opensandbox/error.hpp"
+#include "opensandbox/files.hpp"
+#include "opensandbox/metrics.hpp"
+
 #include <boost/asio/awaitable.hpp>
 
 #include <chrono>
@@ -10,12 +16,6 @@
 #include <string>
 #include <utility>
 #include <vector>
-
-#include "opensandbox/commands.hpp"
-#include "opensandbox/connection.hpp"
-#include "opensandbox/error.hpp"
-#include "opensandbox/files.hpp"
-#include "opensandbox/metrics.hpp"
 
 /// Quick start, with the server on this machine:
 ///

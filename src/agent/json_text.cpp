@@ -70,23 +70,12 @@ std::size_t character_length(std::string_view text, bool& well_formed) {
 void append_escaped(std::string& out, char c) {
     static constexpr char kDigits[] = "0123456789abcdef";
     switch (c) {
-        case '"':
-            out += "\\\"";
-            return;
-        case '\\':
-            out += "\\\\";
-            return;
-        case '\n':
-            out += "\\n";
-            return;
-        case '\r':
-            out += "\\r";
-            return;
-        case '\t':
-            out += "\\t";
-            return;
-        default:
-            break;
+        case '"': out += "\\\""; return;
+        case '\\': out += "\\\\"; return;
+        case '\n': out += "\\n"; return;
+        case '\r': out += "\\r"; return;
+        case '\t': out += "\\t"; return;
+        default: break;
     }
     out += "\\u00";
     out += kDigits[(static_cast<unsigned char>(c) >> 4) & 15];

@@ -9,14 +9,10 @@ std::string_view default_code(ErrorCode kind) {
     switch (kind) {
         case ErrorCode::invalid_argument:
         case ErrorCode::protocol:
-        case ErrorCode::too_large:
-            return code::kInvalidBody;
-        case ErrorCode::not_found:
-            return code::kFileNotFound;
-        case ErrorCode::unsupported:
-            return code::kNotSupported;
-        default:
-            return code::kRuntimeError;
+        case ErrorCode::too_large: return code::kInvalidBody;
+        case ErrorCode::not_found: return code::kFileNotFound;
+        case ErrorCode::unsupported: return code::kNotSupported;
+        default: return code::kRuntimeError;
     }
 }
 
@@ -25,18 +21,12 @@ std::string_view default_code(ErrorCode kind) {
 int status_for(const Error& error) {
     switch (error.code()) {
         case ErrorCode::invalid_argument:
-        case ErrorCode::protocol:
-            return 400;
-        case ErrorCode::permission_denied:
-            return 403;
-        case ErrorCode::not_found:
-            return 404;
-        case ErrorCode::too_large:
-            return 413;
-        case ErrorCode::unsupported:
-            return 503;
-        default:
-            return 500;
+        case ErrorCode::protocol: return 400;
+        case ErrorCode::permission_denied: return 403;
+        case ErrorCode::not_found: return 404;
+        case ErrorCode::too_large: return 413;
+        case ErrorCode::unsupported: return 503;
+        default: return 500;
     }
 }
 

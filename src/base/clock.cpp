@@ -49,8 +49,8 @@ std::string to_rfc3339(Timestamp t) {
     char text[48];
     std::size_t length = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%S", &tm);
     if (fraction != 0) {
-        length += static_cast<std::size_t>(std::snprintf(text + length, sizeof text - length, ".%06d",
-                                                         static_cast<int>(fraction)));
+        length += static_cast<std::size_t>(std::snprintf(text + length, sizeof text - length,
+                                                         ".%06d", static_cast<int>(fraction)));
     }
     return std::string(text, length) + "Z";
 }
@@ -104,7 +104,8 @@ std::optional<std::chrono::nanoseconds> parse_duration(std::string_view text) {
         if (!number) return std::nullopt;
         text.remove_prefix(i);
         std::size_t unit = 0;
-        while (unit < text.size() && text[unit] != '.' && (text[unit] < '0' || text[unit] > '9')) ++unit;
+        while (unit < text.size() && text[unit] != '.' && (text[unit] < '0' || text[unit] > '9'))
+            ++unit;
         std::string_view name = text.substr(0, unit);
         double factor = name == "ns"   ? 1
                         : name == "us" ? 1e3

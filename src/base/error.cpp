@@ -32,7 +32,9 @@ Error Error::within(std::string_view context) const {
     return {code_, wire_, std::string(context) + ": " + message_};
 }
 
-Error Error::as(std::string wire) const { return {code_, std::move(wire), message_}; }
+Error Error::as(std::string wire) const {
+    return {code_, std::move(wire), message_};
+}
 
 std::string_view to_string(ErrorCode code) {
     switch (code) {

@@ -57,7 +57,8 @@ std::string new_token() {
     std::string text;
     for (std::size_t i = 0; i < raw.size(); i += 3) {
         unsigned group = raw[i] << 16 | raw[i + 1] << 8 | raw[i + 2];
-        for (int shift = 18; shift >= 0; shift -= 6) text += kAlphabet[(group >> shift) & 63];
+        for (int shift = 18; shift >= 0; shift -= 6)
+            text += kAlphabet[(group >> shift) & 63];
     }
     return text;
 }

@@ -1,11 +1,10 @@
 #include "base/log.hpp"
 
-#include <unistd.h>
+#include "base/clock.hpp"
 
 #include <atomic>
 #include <cstdio>
-
-#include "base/clock.hpp"
+#include <unistd.h>
 
 namespace opensandbox::log {
 namespace {
@@ -85,7 +84,8 @@ std::string text_line(Level level, std::string_view message, std::initializer_li
     line += ' ';
     line += name(level);
     line += ' ';
-    for (char c : message) line += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    for (char c : message)
+        line += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
     for (const Value& value : values) {
         line += ' ';
         line += value.key;
@@ -108,7 +108,9 @@ void configure(Level level, Format format, int fd) {
     sink().fd = fd;
 }
 
-bool enabled(Level level) { return level >= sink().level.load(std::memory_order_relaxed); }
+bool enabled(Level level) {
+    return level >= sink().level.load(std::memory_order_relaxed);
+}
 
 void write(Level level, std::string_view message, std::initializer_list<Value> values) {
     if (!enabled(level)) return;

@@ -1,8 +1,7 @@
 #include "base/state_directory.hpp"
 
-#include <unistd.h>
-
 #include <cstdlib>
+#include <unistd.h>
 
 namespace opensandbox {
 

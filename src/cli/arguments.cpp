@@ -1,10 +1,10 @@
 #include "cli/arguments.hpp"
 
-#include <algorithm>
-#include <charconv>
-
 #include "cli/duration.hpp"
 #include "http/fields.hpp"
+
+#include <algorithm>
+#include <charconv>
 
 namespace opensandbox::cli {
 
@@ -33,7 +33,9 @@ void Arguments::add_positional(std::string_view name, std::string value) {
     positionals_.emplace_back(std::string(name), std::move(value));
 }
 
-bool Arguments::has(std::string_view option) const { return get(option).has_value(); }
+bool Arguments::has(std::string_view option) const {
+    return get(option).has_value();
+}
 
 std::optional<std::string> Arguments::get(std::string_view option) const {
     auto values = values_of(options_, option);
@@ -130,7 +132,8 @@ std::optional<std::string> Arguments::choice(std::string_view option, const std:
         if (http::equal_ignoring_case(word, value)) return std::string(word);
     }
     std::string words;
-    for (auto word : accepted) words += (words.empty() ? "" : ", ") + std::string(word);
+    for (auto word : accepted)
+        words += (words.empty() ? "" : ", ") + std::string(word);
     refuse(option, value, "one of " + words);
     return std::nullopt;
 }

@@ -1,5 +1,7 @@
 #pragma once
 
+#include "cli/failure.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <map>
@@ -8,8 +10,6 @@
 #include <string_view>
 #include <utility>
 #include <vector>
-
-#include "cli/failure.hpp"
 
 namespace opensandbox::cli {
 

@@ -1,15 +1,15 @@
 #include "cli/command_line.hpp"
 
-#include <boost/asio/io_context.hpp>
-
-#include <cstdlib>
-#include <string_view>
-
 #include "cli/help.hpp"
 #include "cli/invocation.hpp"
 #include "cli/parse.hpp"
 #include "net/task.hpp"
 #include "version.hpp"
+
+#include <boost/asio/io_context.hpp>
+
+#include <cstdlib>
+#include <string_view>
 
 namespace opensandbox::cli {
 
@@ -110,7 +110,8 @@ int main(int argc, char** argv) {
     }
     if (line.problem) {
         report(*line.problem, line.format, false, plain);
-        const std::string about = line.command ? line.command->full_name() + " " : "";
+        std::string about = line.command ? line.command->full_name() : line.help_group;
+        if (!about.empty()) about += ' ';
         if (line.format != Format::json) {
             plain.print_note("Try '" + program + " " + about + "--help'.");
         }
@@ -118,8 +119,8 @@ int main(int argc, char** argv) {
     }
 
     auto path = line.arguments.get("--config");
-    auto file = sdk::load_config_file(path ? std::filesystem::path(*path)
-                                           : sdk::default_config_path());
+    auto file =
+        sdk::load_config_file(path ? std::filesystem::path(*path) : sdk::default_config_path());
     if (!file && (path || file.error().code() != sdk::ErrorCode::not_found)) {
         // `config` must be able to work on a file that is not there yet.
         const bool may_be_missing = line.command->group == "config";

@@ -29,14 +29,16 @@ const std::vector<Option>& global_options() {
     static const std::vector<Option> options{
         {"--server", 0, "ADDRESS", "Server to talk to: HOST or HOST:PORT. Also --domain."},
         {"--domain", 0, "ADDRESS", "The same as --server (env OPEN_SANDBOX_DOMAIN)."},
-        {"--api-key", 0, "KEY", "API key (env OPEN_SANDBOX_API_KEY); found by itself for the\n"
-                                "server on this machine."},
+        {"--api-key", 0, "KEY",
+         "API key (env OPEN_SANDBOX_API_KEY); found by itself for the\n"
+         "server on this machine."},
         {"--protocol", 0, "http|https", "Protocol (env OPEN_SANDBOX_PROTOCOL; default http)."},
         {"--request-timeout", 0, "SECONDS", "Limit for one request (default 30)."},
         {"--use-server-proxy", 0, "", "Reach sandboxes through the server."},
         {"--no-use-server-proxy", 0, "", "Reach sandboxes directly (default)."},
         {"--config", 0, "PATH", "Configuration file (default ~/.opensandbox/config.toml)."},
-        {"--output", 'o', "FORMAT", "Output format: table, json, yaml or raw, as the command allows."},
+        {"--output", 'o', "FORMAT",
+         "Output format: table, json, yaml or raw, as the command allows."},
         {"--no-color", 0, "", "No colours, not even on a terminal."},
         {"--verbose", 'v', "", "Say more about failures."},
         {"--version", 0, "", "Print the version and exit."},

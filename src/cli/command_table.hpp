@@ -1,12 +1,12 @@
 #pragma once
 
+#include "cli/failure.hpp"
+#include "net/stream.hpp"
+
 #include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "cli/failure.hpp"
-#include "net/stream.hpp"
 
 /// What the command line understands, as data: parser, help and error texts all read it.
 namespace opensandbox::cli {

@@ -18,13 +18,15 @@ json::value or_null(const std::optional<sdk::TimePoint>& time) {
 json::value or_null(const std::map<std::string, std::string>& map) {
     if (map.empty()) return {};
     json::object object;
-    for (const auto& [name, value] : map) object[name] = value;
+    for (const auto& [name, value] : map)
+        object[name] = value;
     return object;
 }
 
 json::array list_of(const std::vector<std::string>& items) {
     json::array array;
-    for (const auto& item : items) array.emplace_back(item);
+    for (const auto& item : items)
+        array.emplace_back(item);
     return array;
 }
 
@@ -45,9 +47,10 @@ json::object describe(const sdk::SandboxInfo& info) {
     out["image"] = info.image ? json::value(json::object{{"image", *info.image}, {"auth", nullptr}})
                               : json::value();
     out["snapshot_id"] = or_null(info.snapshot_id);
-    out["platform"] = info.platform ? json::value(json::object{{"os", info.platform->os},
-                                                               {"arch", info.platform->arch}})
-                                    : json::value();
+    out["platform"] =
+        info.platform
+            ? json::value(json::object{{"os", info.platform->os}, {"arch", info.platform->arch}})
+            : json::value();
     out["allocation"] = nullptr;
     out["metadata"] = or_null(info.metadata);
     out["extensions"] = or_null(info.extensions);
@@ -56,7 +59,8 @@ json::object describe(const sdk::SandboxInfo& info) {
 
 json::object describe(const sdk::SandboxPage& page) {
     json::array items;
-    for (const auto& item : page.items) items.emplace_back(describe(item));
+    for (const auto& item : page.items)
+        items.emplace_back(describe(item));
     json::object pagination;
     pagination["page"] = page.pagination.page;
     pagination["page_size"] = page.pagination.page_size;
@@ -71,7 +75,8 @@ json::object describe(const sdk::SandboxPage& page) {
 
 json::object describe(const sdk::Endpoint& endpoint) {
     json::object headers;
-    for (const auto& [name, value] : endpoint.headers) headers[name] = value;
+    for (const auto& [name, value] : endpoint.headers)
+        headers[name] = value;
     json::object out;
     out["endpoint"] = endpoint.endpoint;
     out["headers"] = std::move(headers);
@@ -116,7 +121,8 @@ json::object describe(const sdk::FileInfo& info) {
 
 json::array describe(const std::vector<sdk::FileInfo>& files) {
     json::array out;
-    for (const auto& file : files) out.emplace_back(describe(file));
+    for (const auto& file : files)
+        out.emplace_back(describe(file));
     return out;
 }
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <string>
-#include <vector>
-
 #include "cli/command_table.hpp"
 #include "json/document.hpp"
+
+#include <string>
+#include <vector>
 
 namespace opensandbox::cli {
 

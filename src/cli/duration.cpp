@@ -39,7 +39,8 @@ std::optional<milliseconds> parse_duration_text(std::string_view text) {
             name = "s";
         }
         std::size_t unit = next_unit;
-        while (unit < kUnits.size() && kUnits[unit].name != name) ++unit;
+        while (unit < kUnits.size() && kUnits[unit].name != name)
+            ++unit;
         if (unit == kUnits.size() || number > kLongest / kUnits[unit].millis) return std::nullopt;
         total += number * kUnits[unit].millis;
         next_unit = unit + 1;

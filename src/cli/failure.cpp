@@ -29,8 +29,7 @@ std::string_view hint_for(const sdk::Error& error) {
 
 /// Errors are one line, whatever a server said.
 std::string on_one_line(std::string text) {
-    std::ranges::replace_if(
-        text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
+    std::ranges::replace_if(text, [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
     return text;
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "opensandbox/commands.hpp"
+#include "opensandbox/error.hpp"
+
 #include <string>
 #include <utility>
 #include <variant>
-
-#include "opensandbox/commands.hpp"
-#include "opensandbox/error.hpp"
 
 namespace opensandbox::cli {
 

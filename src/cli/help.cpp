@@ -11,8 +11,10 @@ constexpr std::size_t kHelpColumn = 32;
 /// `left` and, from a fixed column on, `right`, whose line ends are kept in that column.
 std::string row(std::string_view left, std::string_view right) {
     std::string text = "  " + std::string(left);
-    if (text.size() + 2 > kHelpColumn) text += "\n" + std::string(kHelpColumn, ' ');
-    else text.append(kHelpColumn - text.size(), ' ');
+    if (text.size() + 2 > kHelpColumn)
+        text += "\n" + std::string(kHelpColumn, ' ');
+    else
+        text.append(kHelpColumn - text.size(), ' ');
     for (char c : right) {
         text += c;
         if (c == '\n') text.append(kHelpColumn, ' ');
@@ -60,7 +62,8 @@ std::string example_rows(const std::vector<Example>& examples, std::string_view 
 
 std::string format_row(const std::vector<Format>& formats) {
     std::string names;
-    for (Format format : formats) names += (names.empty() ? "" : ", ") + std::string(to_string(format));
+    for (Format format : formats)
+        names += (names.empty() ? "" : ", ") + std::string(to_string(format));
     return row("-o, --output FORMAT", "Output format: " + names + ".");
 }
 
@@ -77,7 +80,8 @@ std::string help_text(const CommandTable& table, std::string_view program) {
     for (const auto& command : table.commands) {
         if (command.group.empty()) text += row(command.name, command.summary);
     }
-    for (const auto& group : table.groups) text += row(group.name, group.summary);
+    for (const auto& group : table.groups)
+        text += row(group.name, group.summary);
     text += row("version", "Print the version.");
     text += row("help [COMMAND]", "Print help.");
     text += "\nOptions:\n" + option_rows(global_options());
@@ -90,8 +94,8 @@ std::string help_text(const CommandTable& table, std::string_view program) {
 std::string group_help_text(const CommandTable& table, const Group& group,
                             std::string_view program) {
     const std::string name = std::string(program) + " " + std::string(group.name);
-    std::string text = "Usage: " + name + " COMMAND ...\n\n  " + std::string(group.summary) +
-                       "\n\nCommands:\n";
+    std::string text =
+        "Usage: " + name + " COMMAND ...\n\n  " + std::string(group.summary) + "\n\nCommands:\n";
     std::vector<Example> examples;
     for (const auto& command : table.commands) {
         if (command.group != group.name) continue;

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "cli/command_table.hpp"
+
 #include <string>
 #include <string_view>
-
-#include "cli/command_table.hpp"
 
 namespace opensandbox::cli {
 

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "net/stream.hpp"
+
 #include <boost/asio/signal_set.hpp>
 
 #include <functional>
-
-#include "net/stream.hpp"
 
 namespace opensandbox::cli {
 

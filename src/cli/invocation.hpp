@@ -1,8 +1,5 @@
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "cli/arguments.hpp"
 #include "cli/command_table.hpp"
 #include "cli/document.hpp"
@@ -11,6 +8,9 @@
 #include "opensandbox/connection.hpp"
 #include "opensandbox/sandbox.hpp"
 #include "sdk/config_file.hpp"
+
+#include <optional>
+#include <string>
 
 namespace opensandbox::cli {
 

@@ -1,7 +1,7 @@
+#include "cli/document.hpp"
+
 #include <charconv>
 #include <cmath>
-
-#include "cli/document.hpp"
 
 namespace opensandbox::cli {
 

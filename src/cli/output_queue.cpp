@@ -1,8 +1,8 @@
 #include "cli/output_queue.hpp"
 
-#include <boost/asio/post.hpp>
-
 #include "cli/terminal.hpp"
+
+#include <boost/asio/post.hpp>
 
 namespace opensandbox::cli {
 
@@ -60,7 +60,9 @@ void start_write(std::shared_ptr<State> state, asio::thread_pool& thread) {
 OutputQueue::OutputQueue(asio::any_io_executor executor)
     : state_(std::make_shared<State>(std::move(executor))) {}
 
-OutputQueue::~OutputQueue() { state_->given_up = true; }
+OutputQueue::~OutputQueue() {
+    state_->given_up = true;
+}
 
 void OutputQueue::append(int fd, std::string_view text) {
     if (state_->gone || text.empty()) return;
@@ -88,7 +90,9 @@ Awaitable<void> OutputQueue::flush() {
     }
 }
 
-bool OutputQueue::reader_gone() const { return state_->gone; }
+bool OutputQueue::reader_gone() const {
+    return state_->gone;
+}
 
 void OutputQueue::give_up() {
     state_->given_up = true;

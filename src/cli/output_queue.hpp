@@ -1,12 +1,12 @@
 #pragma once
 
+#include "net/task.hpp"
+
 #include <boost/asio/thread_pool.hpp>
 
 #include <deque>
 #include <string>
 #include <string_view>
-
-#include "net/task.hpp"
 
 namespace opensandbox::cli {
 

@@ -38,8 +38,8 @@ class Parser {
                 take_word(word);
             }
         }
+        line_.help_group = group_;
         if (line_.wants_help || line_.wants_version) {
-            line_.help_group = group_;
             if (!bad_name_) line_.problem.reset();
             return std::move(line_);
         }
@@ -67,9 +67,11 @@ class Parser {
     void unknown_option(const std::string& shown, std::string_view name) {
         std::vector<std::string_view> known;
         if (line_.command) {
-            for (const auto& option : line_.command->options) known.push_back(option.name);
+            for (const auto& option : line_.command->options)
+                known.push_back(option.name);
         }
-        for (const auto& option : global_options()) known.push_back(option.name);
+        for (const auto& option : global_options())
+            known.push_back(option.name);
         auto meant = nearest(name, known);
         fail("there is no option '" + shown + "'" +
              (meant.empty() ? "" : "; did you mean '" + std::string(meant) + "'?"));
@@ -88,8 +90,7 @@ class Parser {
     void take_letters(const std::string& word) {
         for (std::size_t i = 1; i < word.size() && !line_.problem; ++i) {
             const char letter = word[i];
-            const Option* option =
-                find_option([&](const Option& o) { return o.letter == letter; });
+            const Option* option = find_option([&](const Option& o) { return o.letter == letter; });
             if (!option) return unknown_option(std::string("-") + letter, word);
             if (option->value.empty()) {
                 keep(*option, "");
@@ -104,8 +105,8 @@ class Parser {
     void take_option(const Option& option) {
         if (option.value.empty()) return keep(option, "");
         if (at_ == words_.size()) {
-            return fail(std::string(option.name) + ": needs a value (" +
-                        std::string(option.value) + ")");
+            return fail(std::string(option.name) + ": needs a value (" + std::string(option.value) +
+                        ")");
         }
         keep(option, words_[at_++]);
     }
@@ -142,7 +143,8 @@ class Parser {
             if (command.group == group_) known.push_back(command.name);
         }
         if (group_.empty()) {
-            for (const auto& group : table_.groups) known.push_back(group.name);
+            for (const auto& group : table_.groups)
+                known.push_back(group.name);
         }
         auto meant = nearest(word, known);
         std::string message = "there is no command '" + word + "'";
@@ -150,7 +152,8 @@ class Parser {
             message += "; did you mean '" + std::string(meant) + "'?";
         } else {
             std::string names;
-            for (auto name : known) names += (names.empty() ? "" : ", ") + std::string(name);
+            for (auto name : known)
+                names += (names.empty() ? "" : ", ") + std::string(name);
             message += "; there are " + names;
         }
         bad_name_ = true;
@@ -173,13 +176,13 @@ class Parser {
     /// What follows `--`: words that are no options.
     void take_payload() {
         if (!line_.command) return fail("a command must come before '--'");
-        while (at_ < words_.size() && !line_.problem) take_positional(words_[at_++]);
+        while (at_ < words_.size() && !line_.problem)
+            take_positional(words_[at_++]);
     }
 
     void check_complete() {
         if (!line_.command) {
             line_.wants_help = true;
-            line_.help_group = group_;
             line_.problem = Failure::usage(group_.empty() ? "a command is needed"
                                                           : group_ + ": a command is needed");
             return;
@@ -187,8 +190,8 @@ class Parser {
         for (const auto& positional : line_.command->positionals) {
             if (positional.count == Positional::Count::optional) continue;
             if (!line_.arguments.rest(positional.name).empty()) continue;
-            return fail(std::string(positional.name) + " is missing: " +
-                        std::string(positional.help));
+            return fail(std::string(positional.name) +
+                        " is missing: " + std::string(positional.help));
         }
         for (const auto& option : line_.command->options) {
             if (!option.required || line_.arguments.has(option.name)) continue;

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "cli/arguments.hpp"
+#include "cli/command_table.hpp"
+
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "cli/arguments.hpp"
-#include "cli/command_table.hpp"
 
 namespace opensandbox::cli {
 
@@ -17,7 +17,7 @@ struct ParsedLine {
     Format format = Format::table;
     bool wants_help = false;
     bool wants_version = false;
-    std::string help_group;  ///< of a group, when wants_help and no command
+    std::string help_group;  ///< the group named; its help is meant when there is no command
     std::optional<Failure> problem;
 };
 

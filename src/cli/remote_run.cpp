@@ -1,11 +1,10 @@
 #include "cli/remote_run.hpp"
 
-#include <unistd.h>
-
-#include <csignal>
-
 #include "base/scope_exit.hpp"
 #include "cli/output_queue.hpp"
+
+#include <csignal>
+#include <unistd.h>
 
 namespace opensandbox::cli {
 

@@ -1,16 +1,15 @@
 #include "cli/standard_streams.hpp"
 
-#include <boost/asio/posix/stream_descriptor.hpp>
-#include <boost/asio/redirect_error.hpp>
-
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <cerrno>
-
 #include "base/error.hpp"
 #include "sdk/transport.hpp"
+
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/redirect_error.hpp>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace opensandbox::cli {
 
@@ -44,7 +43,7 @@ class PipeReader : public sdk::ByteReader {
 }  // namespace
 
 sdk::Result<std::unique_ptr<sdk::ByteReader>> open_standard_input(asio::any_io_executor executor) {
-    struct stat info {};
+    struct stat info{};
     if (::fstat(STDIN_FILENO, &info) != 0) {
         return sdk::to_public(opensandbox::Error::from_errno(errno, "standard input"));
     }

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <memory>
-
 #include "cli/output_queue.hpp"
 #include "net/stream.hpp"
 #include "opensandbox/bytes.hpp"
+
+#include <memory>
 
 namespace opensandbox::cli {
 

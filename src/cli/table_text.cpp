@@ -1,6 +1,6 @@
-#include <algorithm>
-
 #include "cli/document.hpp"
+
+#include <algorithm>
 
 namespace opensandbox::cli {
 
@@ -8,8 +8,8 @@ namespace {
 
 /// Columns on a terminal: one for each UTF-8 character, which is right for all but wide scripts.
 std::size_t width_of(std::string_view text) {
-    return static_cast<std::size_t>(std::ranges::count_if(
-        text, [](unsigned char c) { return (c & 0xc0) != 0x80; }));
+    return static_cast<std::size_t>(
+        std::ranges::count_if(text, [](unsigned char c) { return (c & 0xc0) != 0x80; }));
 }
 
 const json::value* member_at(const json::value& from, std::string_view path) {
@@ -45,8 +45,7 @@ std::string aligned(const std::vector<std::vector<std::string>>& lines) {
 
 std::string clean(std::string_view text) {
     std::string out(text);
-    std::ranges::replace_if(
-        out, [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
+    std::ranges::replace_if(out, [](unsigned char c) { return c < ' ' || c == 0x7f; }, ' ');
     return out;
 }
 
@@ -58,7 +57,8 @@ std::string to_cell_text(const json::value& from) {
     if (from.is_double()) return to_number_text(from.get_double());
     std::string text;
     if (const auto* array = from.if_array()) {
-        for (const auto& item : *array) text += (text.empty() ? "" : " ") + to_cell_text(item);
+        for (const auto& item : *array)
+            text += (text.empty() ? "" : " ") + to_cell_text(item);
         return text.empty() ? "-" : text;
     }
     if (const auto* object = from.if_object()) {
@@ -74,7 +74,8 @@ std::string to_cell_text(const json::value& from) {
 
 std::string to_table_text(const json::array& rows, const std::vector<Column>& columns) {
     std::vector<std::vector<std::string>> lines(1);
-    for (const auto& column : columns) lines.front().emplace_back(column.title);
+    for (const auto& column : columns)
+        lines.front().emplace_back(column.title);
     for (const auto& row : rows) {
         auto& line = lines.emplace_back();
         for (const auto& column : columns) {

@@ -1,12 +1,11 @@
 #include "cli/terminal.hpp"
 
-#include <poll.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
+#include <poll.h>
+#include <unistd.h>
 
 namespace opensandbox::cli {
 
@@ -33,7 +32,7 @@ bool write_fully(int fd, std::string_view bytes) {
             bytes.remove_prefix(static_cast<std::size_t>(count));
         } else if (errno == EAGAIN) {
             // Someone made the terminal non-blocking, as shells' children do.
-            struct pollfd wait {fd, POLLOUT, 0};
+            struct pollfd wait{fd, POLLOUT, 0};
             ::poll(&wait, 1, -1);
         } else if (errno != EINTR) {
             return false;
@@ -57,7 +56,8 @@ bool Terminal::print(std::string_view text) {
 
 void Terminal::print_error(std::string_view message) {
     clear_progress();
-    write_fully(STDERR_FILENO, paint(color_error_, kRed, "Error:") + " " + std::string(message) + "\n");
+    write_fully(STDERR_FILENO,
+                paint(color_error_, kRed, "Error:") + " " + std::string(message) + "\n");
 }
 
 void Terminal::print_note(std::string_view line) {
@@ -82,7 +82,9 @@ std::string Terminal::paint(bool on, std::string_view code, std::string_view tex
     return "\x1b[" + std::string(code) + "m" + std::string(text) + "\x1b[0m";
 }
 
-std::string Terminal::good(std::string_view text) const { return paint(color_output_, kGreen, text); }
+std::string Terminal::good(std::string_view text) const {
+    return paint(color_output_, kGreen, text);
+}
 
 std::string Terminal::strong(std::string_view text) const {
     return paint(color_output_, kBold, text);
@@ -92,7 +94,8 @@ std::string to_size_text(std::uint64_t bytes) {
     constexpr std::array kUnits{"B", "kB", "MB", "GB", "TB"};
     auto value = static_cast<double>(bytes);
     std::size_t unit = 0;
-    for (; value >= 1000 && unit + 1 < kUnits.size(); ++unit) value /= 1000;
+    for (; value >= 1000 && unit + 1 < kUnits.size(); ++unit)
+        value /= 1000;
     char text[32];
     std::snprintf(text, sizeof text, unit == 0 ? "%.0f %s" : "%.1f %s", value, kUnits[unit]);
     return text;
@@ -102,13 +105,14 @@ std::string to_progress_text(std::string_view what, std::uint64_t done, std::uin
                              double seconds) {
     std::string text = std::string(what) + "  " + to_size_text(done);
     if (total > 0) {
-        const auto percent = static_cast<int>(100.0 * static_cast<double>(done) /
-                                              static_cast<double>(total));
+        const auto percent =
+            static_cast<int>(100.0 * static_cast<double>(done) / static_cast<double>(total));
         text += " of " + to_size_text(total) + " (" + std::to_string(percent) + " %)";
     }
     if (seconds > 0.2) {
         text += "  " +
-                to_size_text(static_cast<std::uint64_t>(static_cast<double>(done) / seconds)) + "/s";
+                to_size_text(static_cast<std::uint64_t>(static_cast<double>(done) / seconds)) +
+                "/s";
     }
     return text;
 }
@@ -116,7 +120,9 @@ std::string to_progress_text(std::string_view what, std::uint64_t done, std::uin
 TransferProgress::TransferProgress(Terminal& terminal, std::string what)
     : terminal_(terminal), what_(std::move(what)) {}
 
-TransferProgress::~TransferProgress() { terminal_.clear_progress(); }
+TransferProgress::~TransferProgress() {
+    terminal_.clear_progress();
+}
 
 void TransferProgress::update(std::uint64_t done, std::uint64_t total) {
     const auto now = Clock::now();

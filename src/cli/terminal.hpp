@@ -1,12 +1,12 @@
 #pragma once
 
+#include "cli/command_table.hpp"
+#include "json/document.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "cli/command_table.hpp"
-#include "json/document.hpp"
 
 namespace opensandbox::cli {
 

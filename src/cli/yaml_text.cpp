@@ -1,9 +1,9 @@
+#include "cli/document.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-
-#include "cli/document.hpp"
 
 namespace opensandbox::cli {
 
@@ -16,9 +16,8 @@ constexpr std::array kWords{"y", "n", "yes", "no", "on", "off", "true", "false",
 
 bool is_reserved_word(std::string_view text) {
     std::string lower(text);
-    std::ranges::transform(lower, lower.begin(), [](unsigned char c) {
-        return static_cast<char>(std::tolower(c));
-    });
+    std::ranges::transform(lower, lower.begin(),
+                           [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
     return std::ranges::find(kWords, lower) != kWords.end();
 }
 
@@ -99,7 +98,8 @@ std::string scalar(const json::value& from) {
 void write_object(const json::object& object, std::size_t indent, bool first_in_line,
                   std::string& out) {
     std::vector<std::pair<std::string_view, const json::value*>> members;
-    for (const auto& member : object) members.emplace_back(member.key(), &member.value());
+    for (const auto& member : object)
+        members.emplace_back(member.key(), &member.value());
     std::ranges::sort(members, {}, [](const auto& member) { return member.first; });
     for (const auto& [name, value] : members) {
         if (!first_in_line) out.append(indent, ' ');

@@ -51,10 +51,8 @@ ChunkDecoder::Step ChunkDecoder::next(std::string_view bytes) {
     std::size_t end = 0;
     while (true) {
         switch (expect_) {
-            case Expect::data:
-                return {State::data, used};
-            case Expect::end:
-                return {State::done, used};
+            case Expect::data: return {State::data, used};
+            case Expect::end: return {State::done, used};
             case Expect::data_end:
                 if (bytes.size() - used < 2) {
                     bool possible = bytes.size() == used || bytes[used] == '\r';

@@ -15,12 +15,9 @@ constexpr std::size_t direct_size = 4 * 1024;
 
 std::optional<std::uint64_t> IncomingBody::content_length() const {
     switch (framing_.kind) {
-        case Framing::Kind::none:
-            return 0;
-        case Framing::Kind::length:
-            return framing_.length;
-        default:
-            return std::nullopt;
+        case Framing::Kind::none: return 0;
+        case Framing::Kind::length: return framing_.length;
+        default: return std::nullopt;
     }
 }
 
@@ -112,17 +109,10 @@ Awaitable<Result<std::size_t>> IncomingBody::read_some(std::span<char> into) {
     if (before_read) co_await before_read();
     Result<std::size_t> count = std::size_t(0);
     switch (framing_.kind) {
-        case Framing::Kind::none:
-            break;
-        case Framing::Kind::length:
-            count = co_await read_length(into);
-            break;
-        case Framing::Kind::chunked:
-            count = co_await read_chunked(into);
-            break;
-        case Framing::Kind::until_close:
-            count = co_await read_until_close(into);
-            break;
+        case Framing::Kind::none: break;
+        case Framing::Kind::length: count = co_await read_length(into); break;
+        case Framing::Kind::chunked: count = co_await read_chunked(into); break;
+        case Framing::Kind::until_close: count = co_await read_until_close(into); break;
     }
     if (count) received_ += *count;
     if (count && received_ > limit_) {

@@ -22,12 +22,9 @@ bool is_framing_field(std::string_view name) {
         case 10:
             return equal_ignoring_case(name, "Connection") ||
                    equal_ignoring_case(name, "Keep-Alive");
-        case 14:
-            return equal_ignoring_case(name, "Content-Length");
-        case 17:
-            return equal_ignoring_case(name, "Transfer-Encoding");
-        default:
-            return false;
+        case 14: return equal_ignoring_case(name, "Content-Length");
+        case 17: return equal_ignoring_case(name, "Transfer-Encoding");
+        default: return false;
     }
 }
 

@@ -14,12 +14,8 @@ bool ArchiveReader::open() {
     int status = ARCHIVE_OK;
     auto enable = [&](int result) { status = std::min(status, result); };
     switch (kind_) {
-        case Kind::tar:
-            enable(archive_read_support_format_tar(handle));
-            break;
-        case Kind::zstd:
-            enable(archive_read_support_filter_zstd(handle));
-            break;
+        case Kind::tar: enable(archive_read_support_format_tar(handle)); break;
+        case Kind::zstd: enable(archive_read_support_filter_zstd(handle)); break;
     }
     if (kind_ != Kind::tar) enable(archive_read_support_format_raw(handle));
     enable(archive_read_support_format_empty(handle));

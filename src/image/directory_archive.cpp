@@ -148,10 +148,8 @@ Status DirectoryArchive::State::add(Level& level, const std::string& name) {
         case S_IFREG:
         case S_IFDIR:
         case S_IFLNK:
-        case S_IFIFO:
-            return add_node(level, name, status);
-        default:
-            return {};
+        case S_IFIFO: return add_node(level, name, status);
+        default: return {};
     }
 }
 

@@ -62,8 +62,7 @@ Status LayerWriter::add(ArchiveReader& reader, archive_entry* entry) {
     if (!parent) return parent.error();
     record_.entries += 1;
     switch (whiteout_of(path->name)) {
-        case Whiteout::metadata:
-            return {};
+        case Whiteout::metadata: return {};
         case Whiteout::file:
             return tree_.make_whiteout(*parent, *path, whiteout_target(path->name));
         case Whiteout::opaque: {
@@ -72,8 +71,7 @@ Status LayerWriter::add(ArchiveReader& reader, archive_entry* entry) {
             directory.parent = path->parent;
             return tree_.make_opaque(*parent, directory);
         }
-        case Whiteout::none:
-            break;
+        case Whiteout::none: break;
     }
     if (const char* target = archive_entry_hardlink(entry)) {
         if (auto ok = budget_.add_entry(path->full(), 0); !ok) return ok;
@@ -82,17 +80,11 @@ Status LayerWriter::add(ArchiveReader& reader, archive_entry* entry) {
     std::uint64_t size = archive_entry_filetype(entry) == AE_IFREG ? size_of(entry) : 0;
     if (auto ok = budget_.add_entry(path->full(), size); !ok) return ok;
     switch (archive_entry_filetype(entry)) {
-        case AE_IFDIR:
-            return add_directory(*parent, *path, entry);
-        case AE_IFREG:
-            return add_file(*parent, *path, reader, entry);
-        case AE_IFLNK:
-            return add_symlink(*parent, *path, entry);
-        case AE_IFIFO:
-            return add_fifo(*parent, *path, entry);
-        default:
-            skipped_ += 1;
-            return {};
+        case AE_IFDIR: return add_directory(*parent, *path, entry);
+        case AE_IFREG: return add_file(*parent, *path, reader, entry);
+        case AE_IFLNK: return add_symlink(*parent, *path, entry);
+        case AE_IFIFO: return add_fifo(*parent, *path, entry);
+        default: skipped_ += 1; return {};
     }
 }
 

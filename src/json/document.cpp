@@ -4,8 +4,7 @@ namespace opensandbox::json {
 namespace {
 
 Error wrong_type(std::string_view name, std::string_view expected) {
-    return {ErrorCode::invalid_argument,
-            std::string(name) + ": must be " + std::string(expected)};
+    return {ErrorCode::invalid_argument, std::string(name) + ": must be " + std::string(expected)};
 }
 
 }  // namespace
@@ -31,7 +30,9 @@ Result<value> parse(std::string_view text) {
     return parser.release();
 }
 
-std::string serialize(const value& document) { return boost::json::serialize(document); }
+std::string serialize(const value& document) {
+    return boost::json::serialize(document);
+}
 
 const value* find(const object& from, std::string_view name) {
     const value* member = from.if_contains(name);
@@ -92,7 +93,8 @@ Result<std::optional<std::vector<std::pair<std::string, std::string>>>> get_stri
     if (!member->is_object()) return wrong_type(name, "an object of strings");
     Map map;
     for (const auto& [key, item] : member->get_object()) {
-        if (!item.is_string()) return wrong_type(std::string(name) + "." + std::string(key), "a string");
+        if (!item.is_string())
+            return wrong_type(std::string(name) + "." + std::string(key), "a string");
         map.emplace_back(std::string(key), std::string(item.get_string()));
     }
     return std::optional<Map>(std::move(map));

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <boost/json.hpp>
 
 #include <string>
 #include <string_view>
-
-#include "base/error.hpp"
 
 /// JSON documents: parsing with limits and typed access to members with errors that name them.
 namespace opensandbox::json {

@@ -204,20 +204,14 @@ FieldError value_error(const Location& at, std::string_view message, std::string
 void check_field(const value& given, const FieldRule& rule, const Location& at,
                  FieldErrors& errors) {
     switch (rule.kind) {
-        case FieldKind::text:
-            return check_text(given, rule, at, errors);
-        case FieldKind::integer:
-            return check_integer(given, rule, at, errors);
-        case FieldKind::boolean:
-            return check_boolean(given, at, errors);
-        case FieldKind::timestamp:
-            return check_timestamp(given, at, errors);
+        case FieldKind::text: return check_text(given, rule, at, errors);
+        case FieldKind::integer: return check_integer(given, rule, at, errors);
+        case FieldKind::boolean: return check_boolean(given, at, errors);
+        case FieldKind::timestamp: return check_timestamp(given, at, errors);
         case FieldKind::text_list:
-        case FieldKind::object_list:
-            return check_list(given, rule, at, errors);
+        case FieldKind::object_list: return check_list(given, rule, at, errors);
         case FieldKind::text_map:
-        case FieldKind::nullable_text_map:
-            return check_map(given, rule, at, errors);
+        case FieldKind::nullable_text_map: return check_map(given, rule, at, errors);
         case FieldKind::object:
             check_object(given, rule.members, at, errors);
             forbid_unknown(given, rule, at, errors);

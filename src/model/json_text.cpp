@@ -26,23 +26,12 @@ std::size_t sequence_length(std::string_view text, std::size_t at) {
 
 void append_escape(std::string& out, unsigned char c) {
     switch (c) {
-        case '"':
-            out += "\\\"";
-            return;
-        case '\\':
-            out += "\\\\";
-            return;
-        case '\n':
-            out += "\\n";
-            return;
-        case '\r':
-            out += "\\r";
-            return;
-        case '\t':
-            out += "\\t";
-            return;
-        default:
-            break;
+        case '"': out += "\\\""; return;
+        case '\\': out += "\\\\"; return;
+        case '\n': out += "\\n"; return;
+        case '\r': out += "\\r"; return;
+        case '\t': out += "\\t"; return;
+        default: break;
     }
     char escape[8];
     std::snprintf(escape, sizeof escape, "\\u%04x", c);

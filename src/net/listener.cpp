@@ -49,10 +49,8 @@ bool is_connection_failure(int number) {
         case ENONET:
         case EHOSTUNREACH:
         case EOPNOTSUPP:
-        case ENETUNREACH:
-            return true;
-        default:
-            return false;
+        case ENETUNREACH: return true;
+        default: return false;
     }
 }
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "base/clock.hpp"
+#include "net/stream.hpp"
+
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -7,15 +10,12 @@
 #include <utility>
 #include <vector>
 
-#include "base/clock.hpp"
-#include "net/stream.hpp"
-
 /// What every backend must do. The lifecycle talks to this and to nothing behind it.
 namespace opensandbox::runtime {
 
 /// Ceilings of one sandbox; 0 means that the backend's default applies.
 struct ResourceLimits {
-    double cpu_cores = 0;           ///< 0.01 or more
+    double cpu_cores = 0;  ///< 0.01 or more
     std::uint64_t memory_bytes = 0;
     std::uint64_t pids = 0;
 };
@@ -23,12 +23,12 @@ struct ResourceLimits {
 /// What to make.
 struct SandboxSpec {
     SandboxSpec() = default;
-    std::string id;                        ///< UUID
-    std::string image;                     ///< reference as requested
-    std::vector<std::string> entrypoint;   ///< argv, not empty
+    std::string id;                                        ///< UUID
+    std::string image;                                     ///< reference as requested
+    std::vector<std::string> entrypoint;                   ///< argv, not empty
     std::vector<std::pair<std::string, std::string>> env;  ///< over the image's own
     ResourceLimits limits;
-    std::string agent_token;               ///< for X-EXECD-ACCESS-TOKEN
+    std::string agent_token;  ///< for X-EXECD-ACCESS-TOKEN
 };
 
 /// Where the agent of a running sandbox listens, seen from the server's host.
@@ -41,10 +41,10 @@ struct AgentAddress {
 
 /// How a sandbox ended.
 struct Exit {
-    int code = 0;           ///< exit code; -1 when killed by a signal
-    int signal = 0;         ///< the signal, or 0
-    std::string reason;     ///< a word for status.reason when the backend knows better: OOM_KILLED…
-    std::string message;    ///< a sentence for people
+    int code = 0;         ///< exit code; -1 when killed by a signal
+    int signal = 0;       ///< the signal, or 0
+    std::string reason;   ///< a word for status.reason when the backend knows better: OOM_KILLED…
+    std::string message;  ///< a sentence for people
     Timestamp at{};
 };
 
@@ -58,9 +58,9 @@ struct Observed {
 
 /// Figures for /metrics.
 struct Figures {
-    std::uint64_t slots_ready = 0;    ///< blanks waiting
-    std::uint64_t slot_hits = 0;      ///< creates served from a blank
-    std::uint64_t slot_misses = 0;    ///< creates that had to make one
+    std::uint64_t slots_ready = 0;  ///< blanks waiting
+    std::uint64_t slot_hits = 0;    ///< creates served from a blank
+    std::uint64_t slot_misses = 0;  ///< creates that had to make one
     std::uint64_t sandboxes = 0;
 };
 
@@ -76,7 +76,8 @@ class Runtime {
     /// Returns when a command works in the sandbox. On failure nothing is left of it.
     /// `not_found` with wire <PREFIX>::SANDBOX_IMAGE_PULL_FAILED names an unknown image.
     virtual Awaitable<Result<AgentAddress>> create(const SandboxSpec& spec) = 0;
-    /// Ends it and removes all it had; succeeds when there is nothing. Returns when nothing is left.
+    /// Ends it and removes all it had; succeeds when there is nothing. Returns when nothing is
+    /// left.
     virtual Awaitable<Status> destroy(const std::string& id) = 0;
     /// Everything that exists, for recovery at start.
     virtual Awaitable<Result<std::vector<Observed>>> list() = 0;

@@ -1,18 +1,18 @@
 #include "opensandbox/bytes.hpp"
 
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-
 #include "base/error.hpp"
 #include "base/identifier.hpp"
 #include "base/unique_fd.hpp"
 #include "net/task.hpp"
 #include "sdk/transport.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace opensandbox::sdk {
 
@@ -37,35 +37,49 @@ class MemoryReader : public ByteReader {
     std::string_view bytes_;
 };
 
-/// Disks may be slow: reads and writes run on a thread of their own, not on the event loop.
+constexpr std::size_t kReadAhead = 512 * 1024;
+
+/// Disks may be slow: reads and writes run on a thread of their own, not on the event loop. Reads
+/// are large, so that a thread is woken for each half megabyte and not for each network packet.
 class DiskReader : public ByteReader {
   public:
     DiskReader(UniqueFd fd, std::string path, std::uint64_t size)
         : fd_(std::move(fd)), path_(std::move(path)), left_(size) {}
 
     Awaitable<Result<std::size_t>> read_some(std::span<char> into) override {
-        std::function<opensandbox::Result<std::size_t>()> work =
-            [this, into]() -> opensandbox::Result<std::size_t> {
-            ssize_t count = 0;
-            do {
-                count = ::read(fd_.get(), into.data(), into.size());
-            } while (count < 0 && errno == EINTR);
-            if (count < 0) return opensandbox::Error::from_errno(errno, "read " + path_);
-            return static_cast<std::size_t>(count);
-        };
-        auto count = co_await net::run_blocking<opensandbox::Result<std::size_t>>(
-            thread_, std::move(work));
-        if (!count) co_return to_public(count.error());
-        left_ -= std::min<std::uint64_t>(left_, *count);
-        co_return *count;
+        if (offset_ == filled_) {
+            std::function<opensandbox::Result<std::size_t>()> work = [this] { return fill(); };
+            auto count = co_await net::run_blocking<opensandbox::Result<std::size_t>>(
+                thread_, std::move(work));
+            if (!count) co_return to_public(count.error());
+            offset_ = 0;
+            filled_ = *count;
+        }
+        const std::size_t count = std::min(into.size(), filled_ - offset_);
+        std::memcpy(into.data(), buffer_.data() + offset_, count);
+        offset_ += count;
+        left_ -= std::min<std::uint64_t>(left_, count);
+        co_return count;
     }
     [[nodiscard]] std::optional<std::uint64_t> size() const override { return left_; }
 
   private:
+    opensandbox::Result<std::size_t> fill() {
+        buffer_.resize(kReadAhead);
+        for (;;) {
+            const ssize_t count = ::read(fd_.get(), buffer_.data(), buffer_.size());
+            if (count >= 0) return static_cast<std::size_t>(count);
+            if (errno != EINTR) return opensandbox::Error::from_errno(errno, "read " + path_);
+        }
+    }
+
     UniqueFd fd_;
     std::string path_;
     std::uint64_t left_;
-    asio::thread_pool thread_{1};
+    std::string buffer_;
+    std::size_t offset_ = 0;
+    std::size_t filled_ = 0;
+    asio::thread_pool thread_{1};  ///< last: joined before what it uses goes away
 };
 
 class DiskWriter : public FileWriter {
@@ -86,7 +100,8 @@ class DiskWriter : public FileWriter {
 
     Status commit() override {
         if (temporary_.empty()) return {};
-        if (::rename(temporary_.c_str(), path_.c_str()) != 0) return errno_error("rename to " + path_);
+        if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+            return errno_error("rename to " + path_);
         temporary_.clear();
         return {};
     }
@@ -117,7 +132,7 @@ std::unique_ptr<ByteReader> read_bytes(std::string_view bytes) {
 Result<std::unique_ptr<ByteReader>> read_file(const std::filesystem::path& path) {
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!fd) return errno_error("open " + path.string());
-    struct stat info {};
+    struct stat info{};
     if (::fstat(fd.get(), &info) != 0) return errno_error("stat " + path.string());
     if (!S_ISREG(info.st_mode)) {
         return Error(ErrorCode::invalid_argument, path.string() + " is not a regular file");
@@ -127,7 +142,7 @@ Result<std::unique_ptr<ByteReader>> read_file(const std::filesystem::path& path)
 }
 
 Result<std::unique_ptr<FileWriter>> FileWriter::create(const std::filesystem::path& path) {
-    struct stat info {};
+    struct stat info{};
     const bool exists = ::stat(path.c_str(), &info) == 0;
     if (exists && S_ISDIR(info.st_mode)) {
         return Error(ErrorCode::invalid_argument, path.string() + " is a directory");

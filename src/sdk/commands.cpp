@@ -1,13 +1,13 @@
 #include "opensandbox/commands.hpp"
 
+#include "sdk/event_stream.hpp"
+#include "sdk/transport.hpp"
+#include "sdk/wire.hpp"
+
 #include <boost/asio/post.hpp>
 
 #include <charconv>
 #include <cstring>
-
-#include "sdk/event_stream.hpp"
-#include "sdk/transport.hpp"
-#include "sdk/wire.hpp"
 
 namespace opensandbox::sdk {
 
@@ -64,7 +64,9 @@ EventStream::EventStream(EventStream&&) noexcept = default;
 EventStream& EventStream::operator=(EventStream&&) noexcept = default;
 EventStream::~EventStream() = default;
 
-void EventStream::abort() { state_->response->abort(); }
+void EventStream::abort() {
+    state_->response->abort();
+}
 
 Awaitable<Result<std::optional<Event>>> EventStream::next() {
     State& state = *state_;

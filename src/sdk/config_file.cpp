@@ -1,10 +1,9 @@
 #include "sdk/config_file.hpp"
 
-#include <toml++/toml.h>
-
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
+#include <toml++/toml.h>
 
 namespace opensandbox::sdk {
 
@@ -50,9 +49,9 @@ Result<ConfigFile> parse_config_file(std::string_view text, std::string_view pat
     try {
         root = toml::parse(text, path);
     } catch (const toml::parse_error& failure) {
-        return Error(ErrorCode::invalid_argument,
-                     std::string(path) + ", line " + std::to_string(failure.source().begin.line) +
-                         ": " + std::string(failure.description()));
+        return Error(ErrorCode::invalid_argument, std::string(path) + ", line " +
+                                                      std::to_string(failure.source().begin.line) +
+                                                      ": " + std::string(failure.description()));
     }
     ConfigFile file;
     TableReader connection(root, "connection");
@@ -68,8 +67,7 @@ Result<ConfigFile> parse_config_file(std::string_view text, std::string_view pat
     file.default_timeout = defaults.string("timeout");
     for (const TableReader* reader : {&connection, &output, &defaults}) {
         if (!reader->problem().empty()) {
-            return Error(ErrorCode::invalid_argument,
-                         std::string(path) + ": " + reader->problem());
+            return Error(ErrorCode::invalid_argument, std::string(path) + ": " + reader->problem());
         }
     }
     return file;

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "opensandbox/connection.hpp"
+#include "opensandbox/error.hpp"
+
 #include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
-
-#include "opensandbox/connection.hpp"
-#include "opensandbox/error.hpp"
 
 namespace opensandbox::sdk {
 

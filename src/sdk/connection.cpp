@@ -35,9 +35,13 @@ Result<Connection> Connection::open(asio::any_io_executor executor, ConnectionCo
         std::make_shared<Transport>(std::move(executor), std::move(config), std::move(*route)));
 }
 
-const ConnectionConfig& Connection::config() const { return transport_->config(); }
+const ConnectionConfig& Connection::config() const {
+    return transport_->config();
+}
 
-asio::any_io_executor Connection::executor() const { return transport_->executor(); }
+asio::any_io_executor Connection::executor() const {
+    return transport_->executor();
+}
 
 Awaitable<Result<std::string>> Connection::server_version() const {
     Route root = transport_->lifecycle();

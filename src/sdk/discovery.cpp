@@ -1,11 +1,11 @@
+#include "base/state_directory.hpp"
+#include "sdk/config_file.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
-
-#include "base/state_directory.hpp"
-#include "sdk/config_file.hpp"
 
 namespace opensandbox::sdk {
 

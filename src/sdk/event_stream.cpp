@@ -43,7 +43,9 @@ char* EventStreamParser::prepare(std::size_t size) {
     return buffer_.data() + end_;
 }
 
-void EventStreamParser::commit(std::size_t size) { end_ += size; }
+void EventStreamParser::commit(std::size_t size) {
+    end_ += size;
+}
 
 void EventStreamParser::feed(std::string_view bytes) {
     if (bytes.empty()) return;

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "opensandbox/error.hpp"
+
 #include <cstddef>
 #include <string>
 #include <string_view>
-
-#include "opensandbox/error.hpp"
 
 namespace opensandbox::sdk {
 
@@ -14,8 +14,7 @@ namespace opensandbox::sdk {
 class EventStreamParser {
   public:
     /// A frame of more bytes than `max_frame` is `too_large`.
-    explicit EventStreamParser(std::size_t max_frame = 64 * 1024 * 1024)
-        : max_frame_(max_frame) {}
+    explicit EventStreamParser(std::size_t max_frame = 64 * 1024 * 1024) : max_frame_(max_frame) {}
 
     /// Where to put bytes that arrive: `size` bytes at the end of the buffer.
     char* prepare(std::size_t size);

@@ -1,8 +1,8 @@
+#include "opensandbox/commands.hpp"
+
 #include <array>
 #include <charconv>
 #include <csignal>
-
-#include "opensandbox/commands.hpp"
 
 namespace opensandbox::sdk {
 

@@ -14,7 +14,8 @@ constexpr std::size_t kPiece = 256 * 1024;
 std::string paths_query(const std::vector<std::string>& paths) {
     std::vector<std::pair<std::string, std::string>> items;
     items.reserve(paths.size());
-    for (const auto& path : paths) items.emplace_back("path", path);
+    for (const auto& path : paths)
+        items.emplace_back("path", path);
     return encode_query(items);
 }
 
@@ -48,8 +49,8 @@ class MemoryWriter : public ByteWriter {
     explicit MemoryWriter(std::size_t limit) : limit_(limit) {}
     Awaitable<Status> write(std::string_view bytes) override {
         if (bytes.size() > limit_ - content.size()) {
-            co_return Error(ErrorCode::too_large, "the file has more than " +
-                                                      std::to_string(limit_) + " bytes");
+            co_return Error(ErrorCode::too_large,
+                            "the file has more than " + std::to_string(limit_) + " bytes");
         }
         content.append(bytes);
         co_return Status();
@@ -92,8 +93,8 @@ Awaitable<Status> Files::upload(std::string path, ByteReader& source, Permission
                                 Progress progress) const {
     const std::string boundary = "opensandbox_" + new_hex_id();
     const std::string metadata = wire::encode_upload_metadata(path, permissions);
-    UploadBody body(parts_before_content(boundary, metadata), source, "\r\n--" + boundary + "--\r\n",
-                    std::move(progress));
+    UploadBody body(parts_before_content(boundary, metadata), source,
+                    "\r\n--" + boundary + "--\r\n", std::move(progress));
     Call call("POST", "/files/upload");
     call.fields.set("Content-Type", "multipart/form-data; boundary=" + boundary);
     call.stream = &body;

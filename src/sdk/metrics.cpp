@@ -1,10 +1,10 @@
 #include "opensandbox/metrics.hpp"
 
-#include <array>
-
 #include "opensandbox/sandbox.hpp"
 #include "sdk/transport.hpp"
 #include "sdk/wire.hpp"
+
+#include <array>
 
 namespace opensandbox::sdk {
 
@@ -28,7 +28,9 @@ MetricsStream::MetricsStream(MetricsStream&&) noexcept = default;
 MetricsStream& MetricsStream::operator=(MetricsStream&&) noexcept = default;
 MetricsStream::~MetricsStream() = default;
 
-void MetricsStream::abort() { state_->response->abort(); }
+void MetricsStream::abort() {
+    state_->response->abort();
+}
 
 Awaitable<Result<std::optional<Metrics>>> MetricsStream::next() {
     State& state = *state_;

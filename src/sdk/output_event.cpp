@@ -22,7 +22,8 @@ class Scanner {
         if (!take('"')) return false;
         for (;;) {
             const std::size_t from = at_;
-            while (at_ < text_.size() && is_plain(text_[at_])) ++at_;
+            while (at_ < text_.size() && is_plain(text_[at_]))
+                ++at_;
             into.append(text_.substr(from, at_ - from));
             if (at_ == text_.size()) return false;
             const char c = text_[at_++];
@@ -108,9 +109,12 @@ std::optional<Event> scan_output_event(std::string_view frame) {
             has_type = true;
             word.clear();
             if (!scanner.string(word)) return std::nullopt;
-            if (word == "stdout") event.type = EventType::standard_output;
-            else if (word == "stderr") event.type = EventType::standard_error;
-            else return std::nullopt;
+            if (word == "stdout")
+                event.type = EventType::standard_output;
+            else if (word == "stderr")
+                event.type = EventType::standard_error;
+            else
+                return std::nullopt;
         } else {
             return std::nullopt;
         }

@@ -1,9 +1,9 @@
 #pragma once
 
+#include "opensandbox/commands.hpp"
+
 #include <optional>
 #include <string_view>
-
-#include "opensandbox/commands.hpp"
 
 namespace opensandbox::sdk::wire {
 

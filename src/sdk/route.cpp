@@ -9,14 +9,14 @@ namespace {
 constexpr std::string_view kSchemeEnd = "://";
 
 Error malformed(std::string_view text, std::string_view why) {
-    return {ErrorCode::invalid_argument, "'" + std::string(text) + "' is no server address: " +
-                                             std::string(why) + "; accepted: HOST, HOST:PORT, " +
-                                             "[IPV6]:PORT, each with /PATH behind it"};
+    return {ErrorCode::invalid_argument,
+            "'" + std::string(text) + "' is no server address: " + std::string(why) +
+                "; accepted: HOST, HOST:PORT, " + "[IPV6]:PORT, each with /PATH behind it"};
 }
 
 bool is_host_character(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           c == '-' || c == '.' || c == '_' || c == ':' || c == '%';
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+           c == '.' || c == '_' || c == ':' || c == '%';
 }
 
 }  // namespace
@@ -25,16 +25,19 @@ Result<Route> parse_route(std::string_view text, std::string_view protocol) {
     const std::string_view whole = text;
     if (auto end = text.find(kSchemeEnd); end != std::string_view::npos) {
         if (text.substr(0, end) != protocol) {
-            return malformed(whole, "its scheme is not the protocol '" + std::string(protocol) + "'");
+            return malformed(whole,
+                             "its scheme is not the protocol '" + std::string(protocol) + "'");
         }
         text.remove_prefix(end + kSchemeEnd.size());
     }
     Route route;
     std::string_view authority = text.substr(0, text.find('/'));
     std::string_view path = text.substr(authority.size());
-    while (path.ends_with('/')) path.remove_suffix(1);
+    while (path.ends_with('/'))
+        path.remove_suffix(1);
     for (char c : path) {
-        if (c <= ' ' || c == '?' || c == '#') return malformed(whole, "its path is not a plain path");
+        if (c <= ' ' || c == '?' || c == '#')
+            return malformed(whole, "its path is not a plain path");
     }
 
     std::string_view host = authority;
@@ -55,7 +58,8 @@ Result<Route> parse_route(std::string_view text, std::string_view protocol) {
     }
     if (host.empty()) return malformed(whole, "the host is missing");
     for (char c : host) {
-        if (!is_host_character(c)) return malformed(whole, "the host has a character that no host has");
+        if (!is_host_character(c))
+            return malformed(whole, "the host has a character that no host has");
     }
     unsigned number = 80;
     if (has_port) {

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <string>
-#include <string_view>
-
 #include "http/client.hpp"
 #include "opensandbox/error.hpp"
+
+#include <string>
+#include <string_view>
 
 namespace opensandbox::sdk {
 

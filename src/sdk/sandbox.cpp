@@ -50,7 +50,8 @@ Awaitable<Result<Route>> find_agent(Connection connection, std::string id, Backo
         auto endpoint = co_await sandboxes.endpoint(id, kAgentPort);
         if (endpoint) {
             http::Fields headers;
-            for (const auto& [name, value] : endpoint->headers) headers.set(name, value);
+            for (const auto& [name, value] : endpoint->headers)
+                headers.set(name, value);
             co_return connection.transport()->route_to(endpoint->endpoint, headers);
         }
         if (!endpoint_may_come(endpoint.error()) || backoff.over()) co_return endpoint.error();
@@ -120,9 +121,13 @@ Awaitable<Result<Sandbox>> Sandbox::connect(Connection connection, std::string i
     co_return Sandbox(connection, std::move(id), std::move(agent));
 }
 
-Commands Sandbox::commands() const { return {connection_.transport(), agent_}; }
+Commands Sandbox::commands() const {
+    return {connection_.transport(), agent_};
+}
 
-Files Sandbox::files() const { return {connection_.transport(), agent_}; }
+Files Sandbox::files() const {
+    return {connection_.transport(), agent_};
+}
 
 Awaitable<Result<SandboxInfo>> Sandbox::info() const {
     Sandboxes sandboxes(connection_);

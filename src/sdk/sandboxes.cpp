@@ -31,7 +31,8 @@ Awaitable<Result<SandboxInfo>> Sandboxes::get(std::string id) const {
 Awaitable<Result<SandboxPage>> Sandboxes::list(ListFilter filter) const {
     Transport& transport = *connection_.transport();
     std::vector<std::pair<std::string, std::string>> query;
-    for (const auto& state : filter.states) query.emplace_back("state", state);
+    for (const auto& state : filter.states)
+        query.emplace_back("state", state);
     if (!filter.metadata.empty()) {
         query.emplace_back("metadata", wire::encode_metadata_filter(filter.metadata));
     }
@@ -84,8 +85,8 @@ Awaitable<Result<Endpoint>> Sandboxes::endpoint(std::string id, std::uint16_t po
     if (auto refused = refuse_empty(id)) co_return *refused;
     Transport& transport = *connection_.transport();
     const std::string proxy = transport.config().use_server_proxy ? "true" : "false";
-    Call call("GET", target_of(id, "/endpoints/" + std::to_string(port) +
-                                       "?use_server_proxy=" + proxy));
+    Call call("GET",
+              target_of(id, "/endpoints/" + std::to_string(port) + "?use_server_proxy=" + proxy));
     auto reply = co_await transport.exchange(transport.lifecycle(), std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_endpoint(reply->body);

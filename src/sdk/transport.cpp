@@ -27,7 +27,9 @@ bool may_repeat(const Call& call) {
     return call.stream == nullptr && (call.method == "GET" || call.method == "DELETE");
 }
 
-bool is_busy(const Error& error) { return error.status() == 429 || error.status() == 503; }
+bool is_busy(const Error& error) {
+    return error.status() == 429 || error.status() == 503;
+}
 
 }  // namespace
 
@@ -50,7 +52,8 @@ Awaitable<Result<std::unique_ptr<http::ClientResponse>>> Transport::send(http::C
                                                                          Call call) {
     http::ClientRequest request(std::move(call.method), route.prefix + call.target,
                                 std::move(call.fields));
-    for (const auto& [name, value] : route.headers) request.head.fields.set(name, value);
+    for (const auto& [name, value] : route.headers)
+        request.head.fields.set(name, value);
     if (!request.head.fields.has("Host")) request.head.fields.set("Host", route.host);
     request.head.fields.set("User-Agent", std::string("OpenSandbox-Cpp-SDK/") + kContractVersion);
     request.content = std::move(call.content);
@@ -120,7 +123,8 @@ Result<Route> Transport::route_to(std::string_view endpoint, const http::Fields&
         return Error(ErrorCode::protocol,
                      "the server gave an endpoint that is none: " + route.error().message());
     }
-    for (const auto& [name, value] : headers) route->headers.set(name, value);
+    for (const auto& [name, value] : headers)
+        route->headers.set(name, value);
     if (config_.use_server_proxy && !config_.api_key.empty()) {
         route->headers.set("OPEN-SANDBOX-API-KEY", config_.api_key);
     }

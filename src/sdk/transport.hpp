@@ -1,11 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <functional>
-#include <memory>
-#include <optional>
-#include <string>
-
 #include "http/client.hpp"
 #include "net/stream.hpp"
 #include "opensandbox/bytes.hpp"
@@ -13,9 +7,16 @@
 #include "opensandbox/error.hpp"
 #include "sdk/route.hpp"
 
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
 namespace opensandbox::sdk {
 
-/// One request of the SDK. `target` is raw and comes after the route's prefix ("/sandboxes?page=2").
+/// One request of the SDK. `target` is raw and comes after the route's prefix
+/// ("/sandboxes?page=2").
 struct Call {
     Call() = default;
     Call(std::string m, std::string t) : method(std::move(m)), target(std::move(t)) {}

@@ -41,7 +41,8 @@ Awaitable<opensandbox::Result<std::size_t>> UploadBody::read_some(std::span<char
         const bool short_of = size_ && *count == 0 && done_ < *size_;
         if (over || short_of) {
             co_return fail(Error(ErrorCode::io, "the data changed its size while it was sent: " +
-                                                    std::to_string(*size_) + " bytes were announced"));
+                                                    std::to_string(*size_) +
+                                                    " bytes were announced"));
         }
         if (*count > 0) {
             if (progress_) progress_(done_, size_.value_or(0));

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <optional>
-#include <string>
-
 #include "http/message.hpp"
 #include "opensandbox/bytes.hpp"
+
+#include <optional>
+#include <string>
 
 namespace opensandbox::sdk {
 

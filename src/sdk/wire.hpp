@@ -1,15 +1,15 @@
 #pragma once
 
-#include <cstdint>
-#include <string>
-#include <string_view>
-#include <vector>
-
 #include "opensandbox/commands.hpp"
 #include "opensandbox/files.hpp"
 #include "opensandbox/images.hpp"
 #include "opensandbox/metrics.hpp"
 #include "opensandbox/sandbox.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 /// JSON of both contracts to and from the public types. Pure; answers that lack a member or have it
 /// in another type are `protocol` errors that name it.
@@ -19,8 +19,7 @@ namespace opensandbox::sdk::wire {
 /// `invalid_argument` when network_policy, volumes or request_body is not the JSON it must be.
 Result<std::string> encode_create(const CreateOptions& options);
 std::string encode_expiry(TimePoint at);
-std::string encode_metadata_patch(
-    const std::map<std::string, std::optional<std::string>>& changes);
+std::string encode_metadata_patch(const std::map<std::string, std::optional<std::string>>& changes);
 /// The `metadata` query value: itself a query string, "k=v&k2=v2".
 std::string encode_metadata_filter(const std::map<std::string, std::string>& metadata);
 Result<std::string> decode_created_id(std::string_view body);

@@ -1,8 +1,8 @@
-#include <array>
-
 #include "sdk/output_event.hpp"
 #include "sdk/wire.hpp"
 #include "sdk/wire_reader.hpp"
+
+#include <array>
 
 namespace opensandbox::sdk::wire {
 
@@ -43,9 +43,8 @@ Event event_of_bare_error(ObjectReader& in) {
 
 void read_results(const json::object& results, Event& event) {
     for (const auto& member : results) {
-        std::string text = member.value().is_string()
-                               ? std::string(member.value().get_string())
-                               : json::serialize(member.value());
+        std::string text = member.value().is_string() ? std::string(member.value().get_string())
+                                                      : json::serialize(member.value());
         event.results.emplace_back(std::string(member.key()), std::move(text));
     }
 }
@@ -89,7 +88,8 @@ std::string encode_command(const CommandRequest& request, bool background) {
     json::object body;
     if (!request.argv.empty()) {
         json::array argv;
-        for (const auto& argument : request.argv) argv.emplace_back(argument);
+        for (const auto& argument : request.argv)
+            argv.emplace_back(argument);
         body["argv"] = std::move(argv);
     } else {
         body["command"] = request.command;
@@ -101,7 +101,8 @@ std::string encode_command(const CommandRequest& request, bool background) {
     if (request.gid) body["gid"] = *request.gid;
     if (!request.environment.empty()) {
         json::object environment;
-        for (const auto& [name, value] : request.environment) environment[name] = value;
+        for (const auto& [name, value] : request.environment)
+            environment[name] = value;
         body["envs"] = std::move(environment);
     }
     return json::serialize(body);
@@ -172,7 +173,8 @@ Result<Metrics> decode_metrics(std::string_view body) {
 std::int64_t mode_to_wire(std::uint32_t mode) {
     std::int64_t digits = 0;
     std::int64_t place = 1;
-    for (mode &= 07777; mode != 0; mode >>= 3, place *= 10) digits += (mode & 7) * place;
+    for (mode &= 07777; mode != 0; mode >>= 3, place *= 10)
+        digits += (mode & 7) * place;
     return digits;
 }
 
@@ -188,7 +190,8 @@ std::optional<std::uint32_t> mode_from_wire(std::int64_t digits) {
 
 std::string encode_permissions(const std::vector<std::string>& paths, const Permissions& wanted) {
     json::object body;
-    for (const auto& path : paths) body[path] = permissions_object(wanted);
+    for (const auto& path : paths)
+        body[path] = permissions_object(wanted);
     return json::serialize(body);
 }
 
@@ -232,8 +235,8 @@ Result<std::vector<FileInfo>> decode_file_map(std::string_view body,
     for (const auto& path : paths) {
         const json::value* member = json::find(*document, path);
         if (!member) {
-            return Error(ErrorCode::protocol, "the answer breaks its format: " + path +
-                                                  ": is missing");
+            return Error(ErrorCode::protocol,
+                         "the answer breaks its format: " + path + ": is missing");
         }
         auto info = file_of(*member);
         if (!info) return info.error();

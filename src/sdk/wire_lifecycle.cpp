@@ -9,13 +9,15 @@ namespace {
 template <class Pairs>
 json::object string_object(const Pairs& pairs) {
     json::object object;
-    for (const auto& [name, value] : pairs) object[name] = value;
+    for (const auto& [name, value] : pairs)
+        object[name] = value;
     return object;
 }
 
 json::array string_array(const std::vector<std::string>& items) {
     json::array array;
-    for (const auto& item : items) array.emplace_back(item);
+    for (const auto& item : items)
+        array.emplace_back(item);
     return array;
 }
 

@@ -86,7 +86,8 @@ std::map<std::string, std::string> ObjectReader::string_map(std::string_view nam
     std::map<std::string, std::string> map;
     auto read = keep(json::get_string_map(from_, name));
     if (!read) return map;
-    for (auto& [key, value] : *read) map.insert_or_assign(std::move(key), std::move(value));
+    for (auto& [key, value] : *read)
+        map.insert_or_assign(std::move(key), std::move(value));
     return map;
 }
 

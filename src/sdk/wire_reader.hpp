@@ -1,11 +1,11 @@
 #pragma once
 
-#include <chrono>
-#include <map>
-
 #include "base/clock.hpp"
 #include "json/document.hpp"
 #include "opensandbox/error.hpp"
+
+#include <chrono>
+#include <map>
 
 namespace opensandbox::sdk::wire {
 

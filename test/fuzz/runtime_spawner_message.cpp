@@ -1,9 +1,9 @@
+#include "runtime/native/protocol.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
-
-#include "runtime/native/protocol.hpp"
 
 /// Messages between server, spawner, workers and slots: whatever decodes encodes to the same bytes.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

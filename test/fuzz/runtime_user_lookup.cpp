@@ -1,9 +1,9 @@
+#include "runtime/native/user_lookup.hpp"
+
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>
-
-#include "runtime/native/user_lookup.hpp"
 
 /// An image's user, /etc/passwd and /etc/group, separated by NUL: never an id beyond the sandbox's.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

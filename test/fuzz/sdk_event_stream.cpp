@@ -1,10 +1,10 @@
+#include "sdk/event_stream.hpp"
+#include "sdk/wire.hpp"
+
 #include <cstdint>
 #include <cstdlib>
 #include <string>
 #include <vector>
-
-#include "sdk/event_stream.hpp"
-#include "sdk/wire.hpp"
 
 namespace {
 
@@ -45,8 +45,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto pieces = frames(bytes, step);
     // How the bytes are cut must not matter. (A frame near the limit may be refused at another
     // point, so only streams without refusal are compared.)
-    const bool refused = (!whole.empty() && whole.back() == "!") ||
-                         (!pieces.empty() && pieces.back() == "!");
+    const bool refused =
+        (!whole.empty() && whole.back() == "!") || (!pieces.empty() && pieces.back() == "!");
     if (!refused && whole != pieces) std::abort();
     for (const auto& frame : whole) {
         auto event = opensandbox::sdk::wire::decode_event(frame);

@@ -83,17 +83,14 @@ int mnl_attr_validate(const struct nlattr* attr, enum mnl_attr_data_type type) {
     if ((unsigned)type >= MNL_TYPE_MAX) return invalid(EINVAL);
     if (exact[type] != 0) return length == exact[type] ? 0 : invalid(ERANGE);
     switch (type) {
-        case MNL_TYPE_FLAG:
-            return length == 0 ? 0 : invalid(ERANGE);
+        case MNL_TYPE_FLAG: return length == 0 ? 0 : invalid(ERANGE);
         case MNL_TYPE_NUL_STRING:
             if (length == 0) return invalid(ERANGE);
             return bytes[length - 1] == '\0' ? 0 : invalid(EINVAL);
-        case MNL_TYPE_STRING:
-            return length == 0 ? invalid(ERANGE) : 0;
+        case MNL_TYPE_STRING: return length == 0 ? invalid(ERANGE) : 0;
         case MNL_TYPE_NESTED: /* empty nests are allowed */
             return length != 0 && length < MNL_ATTR_HDRLEN ? invalid(ERANGE) : 0;
-        default:
-            return 0;
+        default: return 0;
     }
 }
 
@@ -370,10 +367,8 @@ static int control_message(const struct nlmsghdr* nlh) {
             errno = reply->error < 0 ? -reply->error : reply->error;
             return MNL_CB_ERROR;
         }
-        case NLMSG_DONE:
-            return MNL_CB_STOP;
-        default:
-            return MNL_CB_OK;
+        case NLMSG_DONE: return MNL_CB_STOP;
+        default: return MNL_CB_OK;
     }
 }
 

@@ -195,8 +195,7 @@ Result<Glob::Sequence> Glob::compile_segment(std::string_view text) {
             case '\\':
                 if (++at == text.size()) return bad("ends with a \\");
                 [[fallthrough]];
-            default:
-                token.literal = next_character(text, at);
+            default: token.literal = next_character(text, at);
         }
         sequence.push_back(std::move(token));
     }
@@ -235,14 +234,10 @@ Result<Glob::Token> Glob::compile_set(std::string_view text, std::size_t& at) {
 
 bool Glob::token_matches(const Token& token, char32_t c) {
     switch (token.kind) {
-        case Kind::literal:
-            return token.literal == c;
-        case Kind::any_one:
-            return true;
-        case Kind::any_many:
-            return false;
-        case Kind::set:
-            break;
+        case Kind::literal: return token.literal == c;
+        case Kind::any_one: return true;
+        case Kind::any_many: return false;
+        case Kind::set: break;
     }
     bool inside = std::ranges::any_of(
         token.ranges, [c](const Range& range) { return range.low <= c && c <= range.high; });

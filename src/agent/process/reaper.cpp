@@ -18,38 +18,22 @@ namespace {
 /// The words that Go's runtime has for signals: they are part of the wire contract.
 std::string signal_words(int number) {
     switch (number) {
-        case SIGHUP:
-            return "hangup";
-        case SIGINT:
-            return "interrupt";
-        case SIGQUIT:
-            return "quit";
-        case SIGILL:
-            return "illegal instruction";
-        case SIGTRAP:
-            return "trace/breakpoint trap";
-        case SIGABRT:
-            return "aborted";
-        case SIGBUS:
-            return "bus error";
-        case SIGFPE:
-            return "floating point exception";
-        case SIGKILL:
-            return "killed";
-        case SIGUSR1:
-            return "user defined signal 1";
-        case SIGSEGV:
-            return "segmentation fault";
-        case SIGUSR2:
-            return "user defined signal 2";
-        case SIGPIPE:
-            return "broken pipe";
-        case SIGALRM:
-            return "alarm clock";
-        case SIGTERM:
-            return "terminated";
-        default:
-            return "signal " + std::to_string(number);
+        case SIGHUP: return "hangup";
+        case SIGINT: return "interrupt";
+        case SIGQUIT: return "quit";
+        case SIGILL: return "illegal instruction";
+        case SIGTRAP: return "trace/breakpoint trap";
+        case SIGABRT: return "aborted";
+        case SIGBUS: return "bus error";
+        case SIGFPE: return "floating point exception";
+        case SIGKILL: return "killed";
+        case SIGUSR1: return "user defined signal 1";
+        case SIGSEGV: return "segmentation fault";
+        case SIGUSR2: return "user defined signal 2";
+        case SIGPIPE: return "broken pipe";
+        case SIGALRM: return "alarm clock";
+        case SIGTERM: return "terminated";
+        default: return "signal " + std::to_string(number);
     }
 }
 

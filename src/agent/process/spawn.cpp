@@ -27,20 +27,13 @@ enum class Step : int { none, descriptors, directory, groups, group, user, execu
 
 const char* describe(Step step) {
     switch (step) {
-        case Step::descriptors:
-            return "pass descriptors";
-        case Step::directory:
-            return "chdir ";
-        case Step::groups:
-            return "setgroups";
-        case Step::group:
-            return "setgid";
-        case Step::user:
-            return "setuid";
-        case Step::execute:
-            return "exec ";
-        case Step::none:
-            break;
+        case Step::descriptors: return "pass descriptors";
+        case Step::directory: return "chdir ";
+        case Step::groups: return "setgroups";
+        case Step::group: return "setgid";
+        case Step::user: return "setuid";
+        case Step::execute: return "exec ";
+        case Step::none: break;
     }
     return "start";
 }

@@ -1,13 +1,18 @@
-#include <toml++/toml.h>
-
-#include <array>
-#include <charconv>
-#include <fstream>
-#include <sstream>
-
+#include "base/identifier.hpp"
+#include "base/scope_exit.hpp"
+#include "base/unique_fd.hpp"
 #include "cli/duration.hpp"
 #include "cli/invocation.hpp"
-#include "opensandbox/bytes.hpp"
+#include "sdk/transport.hpp"
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <fcntl.h>
+#include <fstream>
+#include <sstream>
+#include <toml++/toml.h>
+#include <unistd.h>
 
 namespace opensandbox::cli {
 
@@ -77,7 +82,8 @@ Awaitable<Outcome> show(Invocation& invocation) {
     if (!config) co_return config.error();
     const sdk::ConfigFile& file = invocation.file();
     json::object document;
-    document["api_key"] = config->api_key.empty() ? json::value() : json::value(masked(config->api_key));
+    document["api_key"] =
+        config->api_key.empty() ? json::value() : json::value(masked(config->api_key));
     document["domain"] = config->domain;
     document["protocol"] = config->protocol;
     document["request_timeout"] =
@@ -91,22 +97,29 @@ Awaitable<Outcome> show(Invocation& invocation) {
     co_return invocation.print_object(document);
 }
 
-/// The file holds a key: only its owner may read it, and it is replaced whole or not at all.
-Awaitable<sdk::Status> save(std::filesystem::path path, std::string text) {
+sdk::Error errno_error(const std::string& what) {
+    return sdk::to_public(opensandbox::Error::from_errno(errno, what));
+}
+
+/// The file may hold a key: nobody but its owner may ever read it, and it is replaced whole or not
+/// at all.
+sdk::Status save(const std::filesystem::path& path, const std::string& text) {
     std::error_code failed;
     if (path.has_parent_path()) std::filesystem::create_directories(path.parent_path(), failed);
     if (failed) {
-        co_return sdk::Error(sdk::ErrorCode::io, "cannot make " + path.parent_path().string() +
-                                                     ": " + failed.message());
+        return sdk::Error(sdk::ErrorCode::io,
+                          "make " + path.parent_path().string() + ": " + failed.message());
     }
-    auto file = sdk::FileWriter::create(path);
-    if (!file) co_return file.error();
-    auto written = co_await (*file)->write(text);
-    if (!written) co_return written.error();
-    auto kept = (*file)->commit();
-    if (!kept) co_return kept.error();
-    std::filesystem::permissions(path, std::filesystem::perms(0600), failed);
-    co_return sdk::Status();
+    const std::string temporary = path.string() + ".part-" + new_hex_id();
+    UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!fd) return errno_error("create a file beside " + path.string());
+    ScopeExit abandoned([&] { ::unlink(temporary.c_str()); });
+    if (!write_fully(fd.get(), text)) return errno_error("write " + temporary);
+    if (::rename(temporary.c_str(), path.c_str()) != 0) {
+        return errno_error("rename to " + path.string());
+    }
+    abandoned.dismiss();
+    return {};
 }
 
 Awaitable<Outcome> init(Invocation& invocation) {
@@ -116,7 +129,7 @@ Awaitable<Outcome> init(Invocation& invocation) {
         co_return sdk::Error(sdk::ErrorCode::conflict,
                              path.string() + " exists already; --force replaces it");
     }
-    auto saved = co_await save(path, std::string(kTemplate));
+    auto saved = save(path, std::string(kTemplate));
     if (!saved) co_return saved.error();
     co_return invocation.print_done("Config file created: " + path.string());
 }
@@ -128,7 +141,8 @@ std::optional<std::string> to_toml(Arguments& arguments, const Key& key, const s
         case Kind::integer: {
             int number = 0;
             auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), number);
-            if (failed == std::errc() && end == value.data() + value.size() && number > 0) return value;
+            if (failed == std::errc() && end == value.data() + value.size() && number > 0)
+                return value;
             arguments.refuse(name, value, "a whole number of seconds");
             return std::nullopt;
         }
@@ -168,7 +182,8 @@ std::string with_value(std::string_view text, const Key& key, const std::string&
     const std::string wanted = std::string(key.name) + " = " + value;
     std::vector<std::string> lines;
     std::istringstream in{std::string(text)};
-    for (std::string line; std::getline(in, line);) lines.push_back(std::move(line));
+    for (std::string line; std::getline(in, line);)
+        lines.push_back(std::move(line));
     std::optional<std::size_t> section;
     for (std::size_t i = 0; i < lines.size(); ++i) {
         if (trimmed(lines[i]).starts_with('[')) {
@@ -178,7 +193,8 @@ std::string with_value(std::string_view text, const Key& key, const std::string&
             lines[i] = wanted;
             section.reset();
             std::string out;
-            for (const auto& line : lines) out += line + "\n";
+            for (const auto& line : lines)
+                out += line + "\n";
             return out;
         }
     }
@@ -188,7 +204,8 @@ std::string with_value(std::string_view text, const Key& key, const std::string&
         lines.insert(lines.end(), {"", header, wanted});
     }
     std::string out;
-    for (const auto& line : lines) out += line + "\n";
+    for (const auto& line : lines)
+        out += line + "\n";
     return out;
 }
 
@@ -202,7 +219,8 @@ Awaitable<Outcome> set(Invocation& invocation) {
     if (key == kKeys.end()) {
         std::string names;
         for (const Key& k : kKeys) {
-            names += (names.empty() ? "" : ", ") + std::string(k.section) + "." + std::string(k.name);
+            names +=
+                (names.empty() ? "" : ", ") + std::string(k.section) + "." + std::string(k.name);
         }
         co_return Failure::usage("KEY: '" + name + "' is not accepted; use one of " + names);
     }
@@ -216,7 +234,7 @@ Awaitable<Outcome> set(Invocation& invocation) {
         with_value(before.empty() ? kTemplate : std::string_view(before), *key, *toml_value);
     auto checked = sdk::parse_config_file(changed, path.string());
     if (!checked) co_return checked.error();
-    auto saved = co_await save(path, changed);
+    auto saved = save(path, changed);
     if (!saved) co_return saved.error();
     const bool secret = key->name == "api_key";
     co_return invocation.print_done("Set " + name + " = " + (secret ? masked(value) : value));
@@ -247,7 +265,8 @@ void add_config_commands(CommandTable& table) {
     command.positionals = {{"KEY", "section.name, such as connection.domain."},
                            {"VALUE", "Its value."}};
     command.run = set;
-    command.examples = {{"config set connection.domain sandbox.example:8080", "use another server"}};
+    command.examples = {
+        {"config set connection.domain sandbox.example:8080", "use another server"}};
     table.commands.push_back(std::move(command));
 }
 

@@ -13,9 +13,12 @@ constexpr std::string_view kPaths = "PATHS";
 const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
 const Positional kOnePath{kPath, "Path in the sandbox."};
 const Positional kManyPaths{kPaths, "Paths in the sandbox.", Positional::Count::many};
-const std::vector<Column> kInfoColumns{{"PATH", "path"},         {"TYPE", "entry_type"},
-                                       {"SIZE", "size"},         {"MODE", "mode"},
-                                       {"OWNER", "owner"},       {"GROUP", "group"},
+const std::vector<Column> kInfoColumns{{"PATH", "path"},
+                                       {"TYPE", "entry_type"},
+                                       {"SIZE", "size"},
+                                       {"MODE", "mode"},
+                                       {"OWNER", "owner"},
+                                       {"GROUP", "group"},
                                        {"MODIFIED_AT", "modified_at"}};
 
 Outcome print_files(Invocation& invocation, const std::vector<sdk::FileInfo>& files) {
@@ -27,7 +30,8 @@ Outcome print_files(Invocation& invocation, const std::vector<sdk::FileInfo>& fi
 Outcome print_paths(Invocation& invocation, const std::vector<std::string>& paths,
                     std::string_view status) {
     json::array rows;
-    for (const auto& path : paths) rows.emplace_back(json::object{{"path", path}, {"status", status}});
+    for (const auto& path : paths)
+        rows.emplace_back(json::object{{"path", path}, {"status", status}});
     return invocation.print_list(rows, rows, {{"PATH", "path"}, {"STATUS", "status"}});
 }
 
@@ -184,8 +188,9 @@ void add_file_commands(CommandTable& table) {
                    {kSandboxId, kManyPaths}, remove_directories);
     table.commands.push_back(std::move(command));
 
-    command = make("mv", "Move or rename a file or directory.",
-                   {kSandboxId, {"SOURCE", "What to move."}, {"DESTINATION", "Its new path."}}, move);
+    command =
+        make("mv", "Move or rename a file or directory.",
+             {kSandboxId, {"SOURCE", "What to move."}, {"DESTINATION", "Its new path."}}, move);
     table.commands.push_back(std::move(command));
 
     command = make("chmod", "Set permissions and owner.", {kSandboxId, kOnePath}, change_mode);

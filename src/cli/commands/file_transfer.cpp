@@ -1,8 +1,9 @@
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include "cli/invocation.hpp"
 #include "cli/standard_streams.hpp"
+
+#include <sys/stat.h>
+
+#include <unistd.h>
 
 namespace opensandbox::cli {
 
@@ -13,7 +14,8 @@ const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
 const Positional kPath{"PATH", "Path in the sandbox."};
 
 std::string base_name(std::string_view path) {
-    while (path.size() > 1 && path.ends_with('/')) path.remove_suffix(1);
+    while (path.size() > 1 && path.ends_with('/'))
+        path.remove_suffix(1);
     return std::string(path.substr(path.find_last_of('/') + 1));
 }
 
@@ -76,7 +78,7 @@ Awaitable<Outcome> upload(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     const std::string local = arguments.one("LOCAL");
     const std::string remote = in_directory(arguments.one("REMOTE"), local);
-    struct stat info {};
+    struct stat info{};
     const bool standard_input = local == "-";
     if (!standard_input && ::stat(local.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
         arguments.refuse("LOCAL", local, "a file; directories cannot be uploaded");
@@ -84,19 +86,20 @@ Awaitable<Outcome> upload(Invocation& invocation) {
     const std::uint32_t mode = standard_input ? kDefaultMode : info.st_mode & 0777;
     sdk::Permissions permissions = read_permissions(arguments, mode == 0 ? kDefaultMode : mode);
     if (arguments.problem()) co_return *arguments.problem();
-    auto source = standard_input ? open_standard_input(invocation.executor())
-                                 : sdk::read_file(local);
+    auto source =
+        standard_input ? open_standard_input(invocation.executor()) : sdk::read_file(local);
     if (!source) co_return source.error();
     auto sandbox = co_await invocation.sandbox();
     if (!sandbox) co_return sandbox.error();
     TransferProgress progress(invocation.terminal(), remote);
-    auto sent = co_await sandbox->files().upload(remote, **source, std::move(permissions),
-                                                 show(progress));
+    auto sent =
+        co_await sandbox->files().upload(remote, **source, std::move(permissions), show(progress));
     if (!sent) co_return sent.error();
     co_return invocation.print_done("Uploaded: " + local + " → " + remote);
 }
 
-Awaitable<Outcome> download_to_output(Invocation& invocation, sdk::Files files, std::string remote) {
+Awaitable<Outcome> download_to_output(Invocation& invocation, sdk::Files files,
+                                      std::string remote) {
     StandardOutputWriter output(invocation.executor());
     auto size = co_await files.download(std::move(remote), output);
     if (output.reader_gone()) co_return kSuccess;
@@ -114,7 +117,7 @@ Awaitable<Outcome> download(Invocation& invocation) {
     if (local == "-") {
         co_return co_await download_to_output(invocation, sandbox->files(), remote);
     }
-    struct stat info {};
+    struct stat info{};
     if (::stat(local.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
         local += (local.ends_with('/') ? "" : "/") + base_name(remote);
     }

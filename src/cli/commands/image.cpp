@@ -1,7 +1,3 @@
-#include <sys/stat.h>
-
-#include <algorithm>
-
 #include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/standard_streams.hpp"
@@ -9,6 +5,10 @@
 #include "net/task.hpp"
 #include "opensandbox/images.hpp"
 #include "sdk/transport.hpp"
+
+#include <sys/stat.h>
+
+#include <algorithm>
 
 namespace opensandbox::cli {
 
@@ -26,8 +26,8 @@ class DirectoryReader : public sdk::ByteReader {
         std::function<opensandbox::Result<std::size_t>()> work = [this, into] {
             return archive_.read(into);
         };
-        auto count = co_await net::run_blocking<opensandbox::Result<std::size_t>>(
-            thread_, std::move(work));
+        auto count =
+            co_await net::run_blocking<opensandbox::Result<std::size_t>>(thread_, std::move(work));
         if (!count) co_return sdk::to_public(count.error());
         co_return *count;
     }
@@ -41,7 +41,7 @@ class DirectoryReader : public sdk::ByteReader {
 sdk::Result<std::unique_ptr<sdk::ByteReader>> open_source(Invocation& invocation,
                                                           const std::string& path) {
     if (path == "-") return open_standard_input(invocation.executor());
-    struct stat info {};
+    struct stat info{};
     if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
         auto archive = image::DirectoryArchive::open(path);
         if (!archive) return sdk::to_public(archive.error());

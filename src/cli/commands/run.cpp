@@ -1,9 +1,9 @@
-#include <algorithm>
-
 #include "base/scope_exit.hpp"
 #include "cli/invocation.hpp"
 #include "cli/remote_run.hpp"
 #include "net/task.hpp"
+
+#include <algorithm>
 
 namespace opensandbox::cli {
 
@@ -29,10 +29,11 @@ struct RunRequest {
 RunRequest read_request(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     RunRequest request;
-    request.create.image = arguments.get("--image").value_or(
-        invocation.file().default_image.value_or("host"));
+    request.create.image =
+        arguments.get("--image").value_or(invocation.file().default_image.value_or("host"));
     request.create.environment = arguments.pairs("--env");
-    for (auto& [name, value] : arguments.pairs("--metadata")) request.create.metadata[name] = value;
+    for (auto& [name, value] : arguments.pairs("--metadata"))
+        request.create.metadata[name] = value;
     if (auto cpu = arguments.get("--cpu")) request.create.resource_limits["cpu"] = *cpu;
     if (auto memory = arguments.get("--memory")) request.create.resource_limits["memory"] = *memory;
     request.create.timeout = kLease;
@@ -66,8 +67,8 @@ Awaitable<bool> put_away(Invocation& invocation, sdk::Sandbox sandbox, bool keep
     }
     auto killed = co_await sandbox.kill();
     if (killed || killed.error().code() == sdk::ErrorCode::not_found) co_return true;
-    invocation.terminal().print_error("sandbox " + sandbox.id() + " could not be deleted: " +
-                                      killed.error().message());
+    invocation.terminal().print_error("sandbox " + sandbox.id() +
+                                      " could not be deleted: " + killed.error().message());
     co_return false;
 }
 
@@ -83,7 +84,8 @@ Awaitable<Outcome> run(Invocation& invocation) {
     ScopeExit released([&] { interrupts.handle({}); });
     std::optional<net::Deadline> notice;
     notice.emplace(invocation.executor(), 200ms, [&] {
-        invocation.terminal().show_progress("Creating a sandbox from " + request.create.image + "…");
+        invocation.terminal().show_progress("Creating a sandbox from " + request.create.image +
+                                            "…");
     });
     const bool keep = request.keep;
     auto sandbox = co_await sdk::Sandbox::create(*connection, std::move(request.create));
@@ -119,8 +121,7 @@ void add_run_command(CommandTable& table) {
         "Output comes as it is made, standard output and standard error apart. The exit code is\n"
         "the command's own; 128 + n when signal n ended it. The words after -- are the command's\n"
         "arguments as they stand: for pipes and variables say sh -c '…'.";
-    command.positionals = {
-        {"COMMAND", "Program and arguments.", Positional::Count::payload}};
+    command.positionals = {{"COMMAND", "Program and arguments.", Positional::Count::payload}};
     command.options = {
         {"--image", 'i', "IMAGE", "Image to start from (default: defaults.image, else host)."},
         {"--env", 'e', "KEY=VALUE", "Environment variable.", true},
@@ -134,7 +135,8 @@ void add_run_command(CommandTable& table) {
     command.examples = {
         {"run -- python3 -c 'print(6 * 7)'", "run a line of Python"},
         {"run -e GREETING=hi -- sh -c 'echo $GREETING | tr a-z A-Z'", "use a shell"},
-        {"run -i python:3.12 --memory 512Mi -t 30s -- python3 --version", "limits and another image"},
+        {"run -i python:3.12 --memory 512Mi -t 30s -- python3 --version",
+         "limits and another image"},
     };
     command.run = run;
     table.commands.push_back(std::move(command));

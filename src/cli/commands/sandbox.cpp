@@ -1,9 +1,9 @@
-#include <array>
-
 #include "base/clock.hpp"
 #include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "net/task.hpp"
+
+#include <array>
 
 namespace opensandbox::cli {
 
@@ -14,9 +14,9 @@ const Positional kOneId{kId, "The sandbox's id."};
 const std::vector<Format> kFormats{Format::table, Format::json, Format::yaml};
 
 const std::vector<std::string_view>& known_states() {
-    static const std::vector<std::string_view> states{
-        "Pending",  "Running",    "Pausing", "Paused", "Resuming",
-        "Stopping", "Terminated", "Failed",  "Unknown"};
+    static const std::vector<std::string_view> states{"Pending",    "Running",  "Pausing",
+                                                      "Paused",     "Resuming", "Stopping",
+                                                      "Terminated", "Failed",   "Unknown"};
     return states;
 }
 
@@ -27,7 +27,8 @@ Awaitable<Outcome> list(Invocation& invocation) {
         auto known = arguments.choice("--state", state, known_states());
         if (known) filter.states.push_back(std::move(*known));
     }
-    for (auto& [name, value] : arguments.pairs("--metadata")) filter.metadata[name] = value;
+    for (auto& [name, value] : arguments.pairs("--metadata"))
+        filter.metadata[name] = value;
     if (auto page = arguments.integer("--page", 1, INT32_MAX)) {
         filter.page = static_cast<unsigned>(*page);
     }
@@ -48,9 +49,9 @@ Awaitable<Outcome> list(Invocation& invocation) {
                                                    {"CREATED_AT", "created_at"},
                                                    {"EXPIRES_AT", "expires_at"}});
     if (invocation.format() == Format::table && page->pagination.has_next_page) {
-        invocation.terminal().print_note(
-            "Page " + std::to_string(page->pagination.page) + " of " +
-            std::to_string(page->pagination.total_pages) + "; --page shows the others.");
+        invocation.terminal().print_note("Page " + std::to_string(page->pagination.page) + " of " +
+                                         std::to_string(page->pagination.total_pages) +
+                                         "; --page shows the others.");
     }
     co_return outcome;
 }
@@ -77,8 +78,8 @@ Awaitable<Outcome> get(Invocation& invocation) {
     sdk::Sandboxes sandboxes(*connection);
     auto info = co_await sandboxes.get(invocation.arguments().one(kId));
     if (!info) co_return info.error();
-    co_return invocation.print_object(
-        invocation.format() == Format::table ? flattened(*info) : describe(*info));
+    co_return invocation.print_object(invocation.format() == Format::table ? flattened(*info)
+                                                                           : describe(*info));
 }
 
 /// Every id is tried; the first failure is what is reported.
@@ -153,8 +154,8 @@ Awaitable<Outcome> endpoint(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Sandboxes sandboxes(*connection);
-    auto endpoint = co_await sandboxes.endpoint(arguments.one(kId),
-                                                static_cast<std::uint16_t>(*port));
+    auto endpoint =
+        co_await sandboxes.endpoint(arguments.one(kId), static_cast<std::uint16_t>(*port));
     if (!endpoint) co_return endpoint.error();
     co_return invocation.print_object(describe(*endpoint));
 }
@@ -225,11 +226,10 @@ void add_sandbox_create_command(CommandTable& table);
 void add_sandbox_commands(CommandTable& table) {
     add_sandbox_create_command(table);
     Command command = make("list", "List sandboxes.", list);
-    command.options = {
-        {"--state", 's', "STATE", "Only sandboxes in this state.", true},
-        {"--metadata", 'm', "KEY=VALUE", "Only sandboxes with this label.", true},
-        {"--page", 0, "NUMBER", "Page to show, from 1."},
-        {"--page-size", 0, "NUMBER", "Sandboxes a page, 1 to 200 (default 20)."}};
+    command.options = {{"--state", 's', "STATE", "Only sandboxes in this state.", true},
+                       {"--metadata", 'm', "KEY=VALUE", "Only sandboxes with this label.", true},
+                       {"--page", 0, "NUMBER", "Page to show, from 1."},
+                       {"--page-size", 0, "NUMBER", "Sandboxes a page, 1 to 200 (default 20)."}};
     command.examples = {{"sandbox list", "all of them"},
                         {"sandbox list -s running -m team=blue -o json", "filtered, for scripts"}};
     table.commands.push_back(std::move(command));

@@ -1,9 +1,9 @@
-#include <fstream>
-#include <sstream>
-
 #include "cli/duration.hpp"
 #include "cli/invocation.hpp"
 #include "net/task.hpp"
+
+#include <fstream>
+#include <sstream>
 
 namespace opensandbox::cli {
 
@@ -12,15 +12,24 @@ namespace {
 using namespace std::chrono_literals;
 
 /// Options that describe the sandbox, and so have no place beside --file.
-constexpr std::string_view kDescribing[] = {
-    "--image",      "--image-auth-username", "--image-auth-password", "--template",
-    "--snapshot-id", "--timeout",            "--env",                 "--metadata",
-    "--extension",  "--resource",            "--entrypoint",          "--network-policy-file",
-    "--volumes-file", "--credential-proxy"};
+constexpr std::string_view kDescribing[] = {"--image",
+                                            "--image-auth-username",
+                                            "--image-auth-password",
+                                            "--template",
+                                            "--snapshot-id",
+                                            "--timeout",
+                                            "--env",
+                                            "--metadata",
+                                            "--extension",
+                                            "--resource",
+                                            "--entrypoint",
+                                            "--network-policy-file",
+                                            "--volumes-file",
+                                            "--credential-proxy"};
 
 /// Options that a template brings itself.
-constexpr std::string_view kTemplateBrings[] = {"--image", "--env", "--resource", "--entrypoint",
-                                                "--volumes-file", "--credential-proxy"};
+constexpr std::string_view kTemplateBrings[] = {
+    "--image", "--env", "--resource", "--entrypoint", "--volumes-file", "--credential-proxy"};
 
 std::string read_text_file(Arguments& arguments, std::string_view option) {
     auto path = arguments.get(option);
@@ -46,7 +55,8 @@ void read_lifetime(Invocation& invocation, sdk::CreateOptions& options) {
     if (!kept) return;
     if (*kept == "none") return apply(std::nullopt);
     auto time = parse_duration_text(*kept);
-    if (!time) return arguments.refuse("defaults.timeout", *kept, "a duration such as 10m, or none");
+    if (!time)
+        return arguments.refuse("defaults.timeout", *kept, "a duration such as 10m, or none");
     apply(time);
 }
 
@@ -94,9 +104,12 @@ sdk::CreateOptions read_description(Invocation& invocation) {
     }
     read_lifetime(invocation, options);
     options.environment = arguments.pairs("--env");
-    for (auto& [name, value] : arguments.pairs("--metadata")) options.metadata[name] = value;
-    for (auto& [name, value] : arguments.pairs("--extension")) options.extensions[name] = value;
-    for (auto& [name, value] : arguments.pairs("--resource")) options.resource_limits[name] = value;
+    for (auto& [name, value] : arguments.pairs("--metadata"))
+        options.metadata[name] = value;
+    for (auto& [name, value] : arguments.pairs("--extension"))
+        options.extensions[name] = value;
+    for (auto& [name, value] : arguments.pairs("--resource"))
+        options.resource_limits[name] = value;
     if (arguments.has("--entrypoint")) options.entrypoint = arguments.all("--entrypoint");
     options.network_policy = read_text_file(arguments, "--network-policy-file");
     options.volumes = read_text_file(arguments, "--volumes-file");
@@ -129,9 +142,12 @@ json::object describe_creation(const sdk::CreateOptions& options, const std::str
     document["status"] = "created";
     if (!options.request_body.empty()) return document;
     document["timeout"] = options.timeout ? to_clock_text(*options.timeout) : "manual-cleanup";
-    if (!options.template_id.empty()) document["template"] = options.template_id;
-    else if (!options.snapshot_id.empty()) document["snapshot_id"] = options.snapshot_id;
-    else document["image"] = options.image;
+    if (!options.template_id.empty())
+        document["template"] = options.template_id;
+    else if (!options.snapshot_id.empty())
+        document["snapshot_id"] = options.snapshot_id;
+    else
+        document["image"] = options.image;
     return document;
 }
 
@@ -173,8 +189,9 @@ void add_sandbox_create_command(CommandTable& table) {
         {"--image-auth-password", 0, "TEXT", "Its password or token."},
         {"--template", 0, "ID", "Template to start from."},
         {"--snapshot-id", 0, "ID", "Snapshot to start from."},
-        {"--file", 'f', "PATH", "JSON body of the create request, instead of the options\n"
-                                "that describe the sandbox."},
+        {"--file", 'f', "PATH",
+         "JSON body of the create request, instead of the options\n"
+         "that describe the sandbox."},
         {"--timeout", 't', "DURATION", "Lifetime, or none (default 10m)."},
         {"--env", 'e', "KEY=VALUE", "Environment variable.", true},
         {"--metadata", 'm', "KEY=VALUE", "Label.", true},

@@ -1,13 +1,13 @@
 #include "runtime/native/capabilities.hpp"
 
+#include "runtime/native/kernel.hpp"
+
 #include <linux/capability.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <initializer_list>
-
-#include "runtime/native/kernel.hpp"
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <cstdint>
-
 #include "base/error.hpp"
+
+#include <cstdint>
 
 namespace opensandbox::runtime::native {
 

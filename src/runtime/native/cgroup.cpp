@@ -1,8 +1,9 @@
 #include "runtime/native/cgroup.hpp"
 
-#include <fcntl.h>
+#include "base/log.hpp"
+#include "runtime/native/kernel.hpp"
+
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -10,11 +11,10 @@
 #include <charconv>
 #include <chrono>
 #include <csignal>
+#include <fcntl.h>
 #include <sstream>
 #include <thread>
-
-#include "base/log.hpp"
-#include "runtime/native/kernel.hpp"
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
@@ -53,7 +53,8 @@ std::uint64_t counter(const fs::path& file, std::string_view key) {
     auto text = read_file(file);
     if (!text) return 0;
     for (const std::string& line : split(*text, '\n')) {
-        if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ') continue;
+        if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ')
+            continue;
         std::uint64_t value = 0;
         std::from_chars(line.data() + key.size() + 1, line.data() + line.size(), value);
         return value;

@@ -1,5 +1,9 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+#include "runtime/runtime.hpp"
+
 #include <sys/types.h>
 
 #include <cstdint>
@@ -8,10 +12,6 @@
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/error.hpp"
-#include "base/unique_fd.hpp"
-#include "runtime/runtime.hpp"
 
 namespace opensandbox::runtime::native {
 

@@ -1,11 +1,11 @@
 #include "runtime/native/event_loop.hpp"
 
+#include "runtime/native/kernel.hpp"
+
 #include <sys/epoll.h>
 
 #include <algorithm>
 #include <array>
-
-#include "runtime/native/kernel.hpp"
 
 namespace opensandbox::runtime::native {
 

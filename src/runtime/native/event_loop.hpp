@@ -1,14 +1,14 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
 #include <unordered_map>
-
-#include "base/error.hpp"
-#include "base/unique_fd.hpp"
 
 namespace opensandbox::runtime::native {
 

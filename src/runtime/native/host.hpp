@@ -1,18 +1,18 @@
 #pragma once
 
-#include <linux/filter.h>
-
-#include <cstdint>
-#include <filesystem>
-#include <string>
-#include <vector>
-
 #include "base/error.hpp"
 #include "net/ipv4_range.hpp"
 #include "net/route_socket.hpp"
 #include "runtime/native/cgroup.hpp"
 #include "runtime/native/protocol.hpp"
 #include "runtime/native/spawner_options.hpp"
+
+#include <linux/filter.h>
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
 
 namespace opensandbox::runtime::native {
 
@@ -24,7 +24,7 @@ struct Host {
 
     SpawnerOptions options;
     net::Ipv4Range range;
-    std::string tag;        ///< six hex digits, from the state directory: tells servers apart
+    std::string tag;  ///< six hex digits, from the state directory: tells servers apart
     CgroupTree cgroups;
     bool shift_ids = true;  ///< every slot has its own id range; false only where nothing can shift
     bool shift_usr = true;  ///< the host's /usr can be shifted, too

@@ -1,15 +1,3 @@
-#include <arpa/inet.h>
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <cerrno>
-#include <csignal>
-#include <sstream>
-
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "runtime/native/firewall.hpp"
@@ -19,6 +7,18 @@
 #include "runtime/native/overlay.hpp"
 #include "runtime/native/remove_tree.hpp"
 #include "runtime/native/seccomp_filter.hpp"
+
+#include <arpa/inet.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <sched.h>
+#include <sstream>
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
@@ -61,8 +61,10 @@ std::string resolver_text() {
                 // Sandboxes speak IPv4 to the outside.
                 in_addr parsed{};
                 if (::inet_pton(AF_INET, value.c_str(), &parsed) != 1) continue;
-                if (value.starts_with("127.")) loopback = true;
-                else out += "nameserver " + value + "\n";
+                if (value.starts_with("127."))
+                    loopback = true;
+                else
+                    out += "nameserver " + value + "\n";
             }
         }
         if (!loopback || out.find("nameserver ") != std::string::npos) break;
@@ -116,7 +118,8 @@ Status try_overlay(const fs::path& directory, const fs::path& lower, bool shift_
 /// such as the overlay root of a container. Seen by this process and its children only.
 Status layers_in_memory(const fs::path& directory) {
     if (auto s = check(::unshare(CLONE_NEWNS), "unshare mounts"); !s) return s;
-    if (auto s = check(::mount("", "/", nullptr, MS_SLAVE | MS_REC, nullptr), "mount / slave"); !s) {
+    if (auto s = check(::mount("", "/", nullptr, MS_SLAVE | MS_REC, nullptr), "mount / slave");
+        !s) {
         return s;
     }
     return check(::mount("tmpfs", directory.c_str(), "tmpfs", MS_NOSUID | MS_NODEV, "mode=700"),
@@ -134,17 +137,19 @@ Status probe_file_systems(Host& host) {
         if (auto s = layers_in_memory(sandboxes); !s) return s;
     }
     if (auto s = try_overlay(sandboxes, images, true, true); !s) {
-        log::warn("images lie on a file system that cannot shift ids: sandboxes share the host's "
-                  "id range and are kept apart by namespaces alone",
-                  {{"path", images.string()}, {"reason", s.error().message()}});
+        log::warn(
+            "images lie on a file system that cannot shift ids: sandboxes share the host's "
+            "id range and are kept apart by namespaces alone",
+            {{"path", images.string()}, {"reason", s.error().message()}});
         host.shift_ids = false;
         host.shift_usr = false;
         return try_overlay(sandboxes, images, false, false);
     }
     if (auto s = try_overlay(sandboxes, "/usr", true, true); !s) {
-        log::warn("/usr lies on a file system that cannot shift ids: its files show as nobody's in "
-                  "sandboxes of the image host",
-                  {{"reason", s.error().message()}});
+        log::warn(
+            "/usr lies on a file system that cannot shift ids: its files show as nobody's in "
+            "sandboxes of the image host",
+            {{"reason", s.error().message()}});
         host.shift_usr = false;
     }
     return {};

@@ -1,14 +1,14 @@
 #include "runtime/native/id_map.hpp"
 
-#include <fcntl.h>
-#include <sched.h>
+#include "runtime/native/kernel.hpp"
+
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <csignal>
+#include <fcntl.h>
+#include <sched.h>
 #include <string>
-
-#include "runtime/native/kernel.hpp"
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
@@ -32,7 +32,8 @@ Result<UniqueFd> make_user_namespace(std::uint32_t base) {
     auto child = clone_process(CLONE_NEWUSER, -1);
     if (!child) return child.error();
     if (child->pid == 0) {
-        while (true) ::pause();
+        while (true)
+            ::pause();
     }
     auto mapped = map_ids(child->pid, base);
     auto userns = user_namespace_of(child->pid);

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
 #include <sys/types.h>
 
 #include <cstdint>
-
-#include "base/error.hpp"
-#include "base/unique_fd.hpp"
 
 namespace opensandbox::runtime::native {
 

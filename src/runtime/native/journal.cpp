@@ -1,18 +1,18 @@
 #include "runtime/native/journal.hpp"
 
-#include <fcntl.h>
+#include "base/identifier.hpp"
+#include "base/log.hpp"
+#include "runtime/native/kernel.hpp"
+
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdio>
+#include <fcntl.h>
 #include <map>
-
-#include "base/identifier.hpp"
-#include "base/log.hpp"
-#include "runtime/native/kernel.hpp"
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
@@ -34,8 +34,10 @@ class Lines {
             const std::string_view line = text.substr(0, end);
             text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
             const std::size_t blank = line.find(' ');
-            if (blank == std::string_view::npos) good_ = good_ && line.empty();
-            else values_[std::string(line.substr(0, blank))] = line.substr(blank + 1);
+            if (blank == std::string_view::npos)
+                good_ = good_ && line.empty();
+            else
+                values_[std::string(line.substr(0, blank))] = line.substr(blank + 1);
         }
     }
 
@@ -124,7 +126,9 @@ Status Journal::write(const JournalEntry& entry) const {
     return check(::rename(fresh.c_str(), path.c_str()), "rename " + fresh.string());
 }
 
-void Journal::remove(const std::string& id) const { ::unlink((directory_ / id).c_str()); }
+void Journal::remove(const std::string& id) const {
+    ::unlink((directory_ / id).c_str());
+}
 
 Result<std::vector<JournalEntry>> Journal::read_all() const {
     std::vector<JournalEntry> entries;

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "runtime/native/protocol.hpp"
+
 #include <sys/types.h>
 
 #include <cstdint>
@@ -7,9 +10,6 @@
 #include <optional>
 #include <string>
 #include <vector>
-
-#include "base/error.hpp"
-#include "runtime/native/protocol.hpp"
 
 namespace opensandbox::runtime::native {
 

@@ -1,15 +1,15 @@
 #include "runtime/native/kernel.hpp"
 
-#include <fcntl.h>
 #include <linux/sched.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <charconv>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
 #include <sys/types.h>
 
 #include <cstdint>
@@ -7,9 +10,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-
-#include "base/error.hpp"
-#include "base/unique_fd.hpp"
 
 /// System calls that the C library does not wrap, and small files of /proc and cgroupfs.
 namespace opensandbox::runtime::native {
@@ -50,7 +50,9 @@ Result<std::string> read_file(const std::filesystem::path& path);
 std::string read_file_or_empty(const std::filesystem::path& path);
 
 /// A failed system call, described by `what`.
-inline Error last_error(std::string_view what) { return Error::from_errno(errno, what); }
+inline Error last_error(std::string_view what) {
+    return Error::from_errno(errno, what);
+}
 
 /// Success when `result` is not negative, else the errno.
 inline Status check(long result, std::string_view what) {

@@ -1,12 +1,12 @@
 #include "runtime/native/message_socket.hpp"
 
+#include "runtime/native/kernel.hpp"
+
 #include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
-
-#include "runtime/native/kernel.hpp"
 
 namespace opensandbox::runtime::native {
 

@@ -1,12 +1,12 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
-
-#include "base/error.hpp"
-#include "base/unique_fd.hpp"
 
 /// Whole messages with descriptors over SOCK_SEQPACKET Unix sockets.
 namespace opensandbox::runtime::native {

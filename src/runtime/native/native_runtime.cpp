@@ -1,10 +1,10 @@
 #include "runtime/native/native_runtime.hpp"
 
-#include <algorithm>
-
 #include "base/log.hpp"
 #include "net/task.hpp"
 #include "runtime/native/spawner_link.hpp"
+
+#include <algorithm>
 
 namespace opensandbox::runtime::native {
 
@@ -15,14 +15,17 @@ Environment merge(Environment base, const Environment& over) {
     for (const auto& [name, value] : over) {
         const auto found = std::ranges::find_if(
             base, [&](const auto& variable) { return variable.first == name; });
-        if (found == base.end()) base.emplace_back(name, value);
-        else found->second = value;
+        if (found == base.end())
+            base.emplace_back(name, value);
+        else
+            found->second = value;
     }
     return base;
 }
 
-/// What the agent and the programs inside learn of their sandbox (execd 11): where set-env keeps its
-/// file, which sandbox this is, and its limits, since control groups cannot be seen from inside.
+/// What the agent and the programs inside learn of their sandbox (execd 11): where set-env keeps
+/// its file, which sandbox this is, and its limits, since control groups cannot be seen from
+/// inside.
 Environment sandbox_environment(const SandboxSpec& spec) {
     Environment known{{"EXECD_ENVS", "/opt/opensandbox/.env"}, {"OPENSANDBOX_ID", spec.id}};
     if (spec.limits.memory_bytes != 0) {
@@ -39,10 +42,10 @@ CreateRequest make_request(const SandboxSpec& spec, image::Rootfs& rootfs,
                            std::uint64_t default_pids) {
     CreateRequest request;
     request.id = spec.id;
-    for (const auto& layer : rootfs.layers) request.layers.push_back(layer.string());
+    for (const auto& layer : rootfs.layers)
+        request.layers.push_back(layer.string());
     request.usr = rootfs.usr.string();
-    request.env =
-        merge(merge(std::move(rootfs.config.env), sandbox_environment(spec)), spec.env);
+    request.env = merge(merge(std::move(rootfs.config.env), sandbox_environment(spec)), spec.env);
     request.entrypoint = spec.entrypoint;
     request.working_directory = rootfs.config.working_directory;
     request.user = rootfs.config.user;
@@ -55,8 +58,8 @@ CreateRequest make_request(const SandboxSpec& spec, image::Rootfs& rootfs,
 
 class NativeRuntime final : public Runtime {
   public:
-    NativeRuntime(asio::any_io_executor executor, asio::thread_pool& blocking,
-                  image::Store& images, NativeOptions options)
+    NativeRuntime(asio::any_io_executor executor, asio::thread_pool& blocking, image::Store& images,
+                  NativeOptions options)
         : blocking_(&blocking),
           images_(&images),
           default_pids_(options.default_pids),
@@ -103,8 +106,7 @@ Awaitable<Result<AgentAddress>> NativeRuntime::create(const SandboxSpec& spec) {
     std::function<Result<image::Rootfs>()> resolve = [images, reference = spec.image] {
         return images->resolve(reference);
     };
-    auto rootfs =
-        co_await net::run_blocking<Result<image::Rootfs>>(*blocking_, std::move(resolve));
+    auto rootfs = co_await net::run_blocking<Result<image::Rootfs>>(*blocking_, std::move(resolve));
     if (!rootfs) {
         Error error = rootfs.error().within("image");
         if (error.code() == ErrorCode::not_found) {

@@ -1,13 +1,13 @@
 #pragma once
 
-#include <filesystem>
-#include <memory>
-#include <string>
+#include "image/store.hpp"
+#include "runtime/runtime.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
-#include "image/store.hpp"
-#include "runtime/runtime.hpp"
+#include <filesystem>
+#include <memory>
+#include <string>
 
 namespace opensandbox::runtime::native {
 

@@ -1,18 +1,18 @@
 #include "runtime/native/overlay.hpp"
 
-#include <fcntl.h>
+#include "runtime/native/kernel.hpp"
+
 #include <linux/securebits.h>
 #include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
 #include <vector>
-
-#include "runtime/native/kernel.hpp"
 
 namespace opensandbox::runtime::native {
 
@@ -44,8 +44,8 @@ std::string explanation(int context) {
 Status configure(int context, unsigned command, const char* key, int fd) {
     if (::fsconfig(context, command, key, nullptr, fd) < 0) {
         const int number = errno;
-        return Error::from_errno(number, std::string("overlay ") + (key ? key : "create") +
-                                             explanation(context));
+        return Error::from_errno(
+            number, std::string("overlay ") + (key ? key : "create") + explanation(context));
     }
     return {};
 }
@@ -56,7 +56,7 @@ Result<UniqueFd> clone_tree(const std::filesystem::path& directory, int user_nam
     UniqueFd tree(::open_tree(AT_FDCWD, directory.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
     if (!tree) return last_error("open_tree " + directory.string());
     if (user_namespace >= 0) {
-        struct mount_attr attributes {};
+        struct mount_attr attributes{};
         attributes.attr_set = MOUNT_ATTR_IDMAP;
         attributes.userns_fd = static_cast<std::uint64_t>(user_namespace);
         if (::mount_setattr(tree.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0) {

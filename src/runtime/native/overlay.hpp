@@ -1,13 +1,13 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <vector>
-
-#include "base/error.hpp"
-#include "base/unique_fd.hpp"
 
 /// Overlay mounts built outside of a slot and handed in as descriptors.
 namespace opensandbox::runtime::native {
@@ -25,7 +25,7 @@ struct OverlaySpec {
     int base = -1;                        ///< the slot's directory, as clone_tree gave it
     const char* upper = "u";              ///< in base
     const char* work = "w";
-    std::uint32_t id_base = 0;            ///< host id of the slot's root
+    std::uint32_t id_base = 0;  ///< host id of the slot's root
 };
 
 /// A mount that is attached nowhere yet.

@@ -1,9 +1,9 @@
 #include "runtime/native/protocol.hpp"
 
+#include "runtime/native/message_socket.hpp"
+
 #include <cstring>
 #include <type_traits>
-
-#include "runtime/native/message_socket.hpp"
 
 namespace opensandbox::runtime::native {
 
@@ -32,7 +32,8 @@ class Writer {
     void put(std::vector<T>& list) {
         auto size = static_cast<std::uint32_t>(list.size());
         put(size);
-        for (T& item : list) put(item);
+        for (T& item : list)
+            put(item);
     }
     void put(Error& error) {
         auto code = static_cast<std::uint8_t>(error.code());
@@ -86,7 +87,8 @@ class Reader {
         put(size);
         // Every element takes at least the four bytes of a length.
         if (size > max_elements || size > in_.size() / 4) good_ = false;
-        for (std::uint32_t i = 0; good_ && i < size; ++i) put(list.emplace_back());
+        for (std::uint32_t i = 0; good_ && i < size; ++i)
+            put(list.emplace_back());
     }
     void put(Error& error) {
         std::uint8_t code = 0;
@@ -128,23 +130,40 @@ void put_all(Archive& archive, T&... fields) {
 }
 
 // One list of fields a message, walked by writer and reader alike.
-void fields(auto& a, Exit& m) { put_all(a, m.code, m.signal, m.reason, m.message, m.at); }
-void fields(auto& a, SlotId& m) { put_all(a, m.serial, m.index); }
-void fields(auto& a, Hello& m) { put_all(a, m.version, m.pool_size); }
-void fields(auto& a, HelloReply& m) { put_all(a, m.version, m.address_range, m.publish_host); }
+void fields(auto& a, Exit& m) {
+    put_all(a, m.code, m.signal, m.reason, m.message, m.at);
+}
+void fields(auto& a, SlotId& m) {
+    put_all(a, m.serial, m.index);
+}
+void fields(auto& a, Hello& m) {
+    put_all(a, m.version, m.pool_size);
+}
+void fields(auto& a, HelloReply& m) {
+    put_all(a, m.version, m.address_range, m.publish_host);
+}
 void fields(auto& a, CreateRequest& m) {
     put_all(a, m.request, m.id, m.layers, m.usr, m.env, m.entrypoint, m.working_directory, m.user,
             m.limits.cpu_cores, m.limits.memory_bytes, m.limits.pids, m.agent_token, m.hostname);
 }
-void fields(auto& a, CreateReply& m) { put_all(a, m.request, m.port); }
-void fields(auto& a, DestroyRequest& m) { put_all(a, m.request, m.id); }
-void fields(auto& a, ListRequest& m) { put_all(a, m.request); }
-void fields(auto& a, ObservedReply& m) {
-    put_all(a, m.request, m.sandbox.id, m.sandbox.agent.host, m.sandbox.agent.port,
-            m.sandbox.exit);
+void fields(auto& a, CreateReply& m) {
+    put_all(a, m.request, m.port);
 }
-void fields(auto& a, DoneReply& m) { put_all(a, m.request); }
-void fields(auto& a, FailedReply& m) { put_all(a, m.request, m.error); }
+void fields(auto& a, DestroyRequest& m) {
+    put_all(a, m.request, m.id);
+}
+void fields(auto& a, ListRequest& m) {
+    put_all(a, m.request);
+}
+void fields(auto& a, ObservedReply& m) {
+    put_all(a, m.request, m.sandbox.id, m.sandbox.agent.host, m.sandbox.agent.port, m.sandbox.exit);
+}
+void fields(auto& a, DoneReply& m) {
+    put_all(a, m.request);
+}
+void fields(auto& a, FailedReply& m) {
+    put_all(a, m.request, m.error);
+}
 void fields(auto& a, ExitNotice& m) {
     put_all(a, m.id);
     fields(a, m.exit);
@@ -153,8 +172,12 @@ void fields(auto& a, FiguresNotice& m) {
     put_all(a, m.figures.slots_ready, m.figures.slot_hits, m.figures.slot_misses,
             m.figures.sandboxes);
 }
-void fields(auto& a, MakeSlot& m) { fields(a, m.slot); }
-void fields(auto& a, RemoveSlot& m) { fields(a, m.slot); }
+void fields(auto& a, MakeSlot& m) {
+    fields(a, m.slot);
+}
+void fields(auto& a, RemoveSlot& m) {
+    fields(a, m.slot);
+}
 void fields(auto& a, SlotMade& m) {
     fields(a, m.slot);
     put_all(a, m.pid);
@@ -163,7 +186,9 @@ void fields(auto& a, SlotFailed& m) {
     fields(a, m.slot);
     put_all(a, m.pid, m.error);
 }
-void fields(auto& a, SlotRemoved& m) { fields(a, m.slot); }
+void fields(auto& a, SlotRemoved& m) {
+    fields(a, m.slot);
+}
 void fields(auto&, SlotReady&) {}
 
 void Writer::put(std::optional<Exit>& exit) {

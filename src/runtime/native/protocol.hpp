@@ -1,14 +1,14 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "runtime/runtime.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>
-
-#include "base/error.hpp"
-#include "runtime/runtime.hpp"
 
 /// What server, spawner, its workers and the slots say to each other, one message a packet.
 /// Both ends are the same program on the same host: numbers are in the host's byte order.

@@ -1,18 +1,18 @@
 #include "runtime/native/remove_tree.hpp"
 
-#include <dirent.h>
-#include <fcntl.h>
+#include "runtime/native/kernel.hpp"
+
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
 #include <memory>
 #include <string>
+#include <unistd.h>
 #include <vector>
-
-#include "runtime/native/kernel.hpp"
 
 namespace opensandbox::runtime::native {
 

@@ -1,8 +1,8 @@
 #pragma once
 
-#include <filesystem>
-
 #include "base/error.hpp"
+
+#include <filesystem>
 
 namespace opensandbox::runtime::native {
 

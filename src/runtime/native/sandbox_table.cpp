@@ -1,20 +1,20 @@
 #include "runtime/native/sandbox_table.hpp"
 
+#include "base/log.hpp"
+#include "runtime/native/message_socket.hpp"
+#include "runtime/native/overlay.hpp"
+
 #include <arpa/inet.h>
-#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
+#include <fcntl.h>
 #include <iterator>
-
-#include "base/log.hpp"
-#include "runtime/native/message_socket.hpp"
-#include "runtime/native/overlay.hpp"
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
@@ -115,7 +115,8 @@ Status SandboxTable::activate(Sandbox& sandbox, SlotParts parts) {
     if (auto s = cgroup.set_limits(sandbox.request.limits); !s) return s.error().within("limits");
     std::string bytes = encode(sandbox.request);
     std::vector<int> descriptors;
-    for (const UniqueFd& fd : *built) descriptors.push_back(fd.get());
+    for (const UniqueFd& fd : *built)
+        descriptors.push_back(fd.get());
     auto sent = send_message(sandbox.parts.control.get(), bytes, descriptors);
     // The token is the slot's alone from here on: later slots are copies of this process.
     ::explicit_bzero(bytes.data(), bytes.size());
@@ -141,8 +142,8 @@ JournalEntry SandboxTable::journal_entry(const Sandbox& sandbox) const {
 
 void SandboxTable::on_slot(const Entry& sandbox) {
     auto received = receive_message(sandbox->parts.control.get());
-    const auto message = received && !received->closed ? decode(received->bytes)
-                                                       : Result<Message>(Error());
+    const auto message =
+        received && !received->closed ? decode(received->bytes) : Result<Message>(Error());
     if (message && std::holds_alternative<SlotReady>(*message)) return on_ready(*sandbox);
     if (message) {
         if (const auto* failed = std::get_if<FailedReply>(&*message)) {
@@ -195,9 +196,10 @@ void SandboxTable::on_death(const Entry& sandbox) {
     // some reap once a second.
     const bool wanted = !sandbox->failure && sandbox->destroyed.empty();
     if (!end && wanted && ++sandbox->death_checks < 300) {
-        loop_->run_after(sandbox->death_checks < 200 ? 5ms : 50ms, [this, weak = std::weak_ptr(sandbox)] {
-            if (const auto held = weak.lock()) on_death(held);
-        });
+        loop_->run_after(sandbox->death_checks < 200 ? 5ms : 50ms,
+                         [this, weak = std::weak_ptr(sandbox)] {
+                             if (const auto held = weak.lock()) on_death(held);
+                         });
         return;
     }
     pool_->note_activity();
@@ -224,8 +226,7 @@ Exit SandboxTable::explain(const Sandbox& sandbox, ProcessEnd end) const {
     exit.code = end.code;
     exit.signal = end.signal;
     exit.at = now();
-    const auto events =
-        SlotCgroup::adopt(host_->cgroups, slot_name(sandbox.parts.slot)).events();
+    const auto events = SlotCgroup::adopt(host_->cgroups, slot_name(sandbox.parts.slot)).events();
     const bool killed = end.signal == SIGKILL || end.code == 128 + SIGKILL;
     if (killed && events.oom_kills > 0) {
         exit.reason = "OOM_KILLED";
@@ -242,8 +243,8 @@ Exit SandboxTable::explain(const Sandbox& sandbox, ProcessEnd end) const {
     }
     if (end.code != 0 && events.pids_refused > 0) {
         if (!exit.message.empty()) exit.message += "; ";
-        exit.message += "the limit of processes was hit " + std::to_string(events.pids_refused) +
-                        " times";
+        exit.message +=
+            "the limit of processes was hit " + std::to_string(events.pids_refused) + " times";
     }
     return exit;
 }
@@ -285,7 +286,8 @@ void SandboxTable::forget(const Entry& sandbox, const Status& status) {
     journal_.remove(sandbox->id);
     sandboxes_.erase(sandbox->id);
     if (sandbox->failure) answer(*sandbox, *sandbox->failure);
-    for (Done& done : std::exchange(sandbox->destroyed, {})) done(status);
+    for (Done& done : std::exchange(sandbox->destroyed, {}))
+        done(status);
 }
 
 std::vector<Observed> SandboxTable::list() const {

@@ -1,16 +1,16 @@
 #pragma once
 
-#include <functional>
-#include <map>
-#include <memory>
-#include <string>
-#include <vector>
-
 #include "runtime/native/event_loop.hpp"
 #include "runtime/native/host.hpp"
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/slot_pool.hpp"
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
 
 namespace opensandbox::runtime::native {
 

@@ -1,24 +1,24 @@
 #include "runtime/native/seccomp_filter.hpp"
 
-#include <fcntl.h>
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/system_calls.hpp"
+
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
-#include <sched.h>
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <fcntl.h>
 #include <memory>
+#include <sched.h>
 #include <string>
-
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/system_calls.hpp"
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
@@ -75,8 +75,7 @@ Status add_sockets(scmp_filter_ctx filter) {
         }
     }
     // Name resolution and interface listing ask the routing tables.
-    return add(filter, SCMP_ACT_ALLOW, "socket",
-               {equals(0, AF_NETLINK), equals(2, NETLINK_ROUTE)});
+    return add(filter, SCMP_ACT_ALLOW, "socket", {equals(0, AF_NETLINK), equals(2, NETLINK_ROUTE)});
 }
 
 Status add_conditional(scmp_filter_ctx filter) {
@@ -86,8 +85,8 @@ Status add_conditional(scmp_filter_ctx filter) {
     if (auto s = add(filter, SCMP_ACT_ALLOW, "clone", {masked(0, namespaces, 0)}); !s) return s;
     // Its flags are in memory, out of the filter's sight; programs fall back to clone.
     if (auto s = add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3", {}); !s) return s;
-    for (const std::uint64_t persona : {0UL, 0x0008UL, 0x20000UL, 0x20008UL, 0x40000UL,
-                                        0xffffffffUL}) {
+    for (const std::uint64_t persona :
+         {0UL, 0x0008UL, 0x20000UL, 0x20008UL, 0x40000UL, 0xffffffffUL}) {
         if (auto s = add(filter, SCMP_ACT_ALLOW, "personality", {equals(0, persona)}); !s) return s;
     }
     return {};

@@ -1,17 +1,17 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <linux/filter.h>
 
 #include <span>
 #include <vector>
 
-#include "base/error.hpp"
-
 namespace opensandbox::runtime::native {
 
-/// The system call filter of every sandbox as a BPF program. An allow-list: calls that are not on it
-/// answer EPERM, those newer than all on it ENOSYS, so that programs fall back. Other architectures
-/// and ABIs (32 bit, x32) answer ENOSYS altogether. Takes milliseconds: done once.
+/// The system call filter of every sandbox as a BPF program. An allow-list: calls that are not on
+/// it answer EPERM, those newer than all on it ENOSYS, so that programs fall back. Other
+/// architectures and ABIs (32 bit, x32) answer ENOSYS altogether. Takes milliseconds: done once.
 Result<std::vector<sock_filter>> compile_seccomp_filter();
 
 /// Installs it in this process for good. Either no_new_privs is set or the caller has

@@ -1,21 +1,21 @@
-#include <fcntl.h>
+#include "runtime/native/capabilities.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/seccomp_filter.hpp"
+#include "runtime/native/slot_process.hpp"
+#include "runtime/native/user_lookup.hpp"
+
 #include <linux/openat2.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-
-#include "runtime/native/capabilities.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/seccomp_filter.hpp"
-#include "runtime/native/slot_process.hpp"
-#include "runtime/native/user_lookup.hpp"
+#include <fcntl.h>
+#include <unistd.h>
 
 /// What a blank does when a sandbox is asked for: the only part on the request path, so it makes
 /// as few calls as it can.
@@ -94,9 +94,9 @@ Status place_files(int root, const Host& host, SlotId slot, const std::string& h
 
 Status take_root(const Host& host, SlotId slot, const CreateRequest& request,
                  const Activation& parts) {
-    if (auto s = check(::move_mount(parts.root.get(), "", AT_FDCWD, "/new",
-                                    MOVE_MOUNT_F_EMPTY_PATH),
-                       "attach the root");
+    if (auto s =
+            check(::move_mount(parts.root.get(), "", AT_FDCWD, "/new", MOVE_MOUNT_F_EMPTY_PATH),
+                  "attach the root");
         !s) {
         return s;
     }

@@ -1,16 +1,16 @@
-#include <fcntl.h>
-#include <grp.h>
-#include <sched.h>
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/slot_process.hpp"
+
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
-
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/slot_process.hpp"
+#include <fcntl.h>
+#include <grp.h>
+#include <sched.h>
+#include <unistd.h>
 
 /// What a slot does while nobody waits for it. All paths are relative to its new root, a small
 /// tmpfs, until that becomes "/".

@@ -1,14 +1,5 @@
 #include "runtime/native/slot_maker.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <sched.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-
-#include <cerrno>
-#include <csignal>
-
 #include "base/scope_exit.hpp"
 #include "runtime/native/id_map.hpp"
 #include "runtime/native/kernel.hpp"
@@ -16,6 +7,15 @@
 #include "runtime/native/overlay.hpp"
 #include "runtime/native/remove_tree.hpp"
 #include "runtime/native/slot_process.hpp"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <poll.h>
+#include <sched.h>
 
 namespace opensandbox::runtime::native {
 

@@ -1,10 +1,10 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include "base/unique_fd.hpp"
 #include "net/route_socket.hpp"
 #include "runtime/native/host.hpp"
+
+#include <sys/types.h>
 
 namespace opensandbox::runtime::native {
 

@@ -1,15 +1,15 @@
 #include "runtime/native/slot_pool.hpp"
 
+#include "base/log.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/message_socket.hpp"
+
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
 #include <algorithm>
 #include <charconv>
 #include <csignal>
-
-#include "base/log.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/message_socket.hpp"
 
 namespace opensandbox::runtime::native {
 
@@ -68,8 +68,10 @@ void SlotPool::take(Taker taker) {
     takers_.push_back(std::move(taker));
     const std::size_t waiting = takers_.size();
     serve_takers();
-    if (takers_.size() == waiting) ++misses_;
-    else ++hits_;
+    if (takers_.size() == waiting)
+        ++misses_;
+    else
+        ++hits_;
     schedule();
 }
 
@@ -106,7 +108,8 @@ void SlotPool::drain() {
         remove(slot, [](const Status&) {});
     }
     std::deque<Taker> takers = std::move(takers_);
-    for (Taker& taker : takers) taker(Error(ErrorCode::unavailable, "the spawner is ending"));
+    for (Taker& taker : takers)
+        taker(Error(ErrorCode::unavailable, "the spawner is ending"));
 }
 
 bool SlotPool::idle() const {
@@ -147,7 +150,8 @@ bool SlotPool::start_job(WorkerState& state) {
         }
         return true;
     };
-    if (refill_due() && now >= retry_at_ && (awaited || (serving_ == 0 && now - last_activity_ >= quiet_time))) {
+    if (refill_due() && now >= retry_at_ &&
+        (awaited || (serving_ == 0 && now - last_activity_ >= quiet_time))) {
         auto slot = allocate();
         if (slot) {
             state.making = *slot;
@@ -155,7 +159,8 @@ bool SlotPool::start_job(WorkerState& state) {
         }
         auto takers = std::move(takers_);
         takers_.clear();
-        for (Taker& taker : takers) taker(slot.error());
+        for (Taker& taker : takers)
+            taker(slot.error());
     }
     const bool removing = std::ranges::any_of(
         workers_, [](const WorkerState& other) { return other.removing.has_value(); });
@@ -186,8 +191,10 @@ void SlotPool::on_worker(std::size_t at) {
         parts.usr = std::move(received->descriptors[4]);
         on_made(state, std::move(parts));
     } else if (auto* failed = std::get_if<SlotFailed>(&*message)) {
-        if (state.removing) finish_removal(state, failed->error);
-        else on_failed(state, *failed);
+        if (state.removing)
+            finish_removal(state, failed->error);
+        else
+            on_failed(state, *failed);
     } else if (std::holds_alternative<SlotRemoved>(*message)) {
         finish_removal(state, {});
     }
@@ -206,9 +213,9 @@ void SlotPool::on_made(WorkerState& state, SlotParts parts) {
     }
     Blank& blank = blanks_.emplace_back();
     blank.ready_at = EventLoop::Clock::now();
-    blank.death = loop_->watch(
-        parts.pidfd.get(), EPOLLIN,
-        [this, serial = parts.slot.serial](std::uint32_t) { on_blank_death(serial); });
+    blank.death =
+        loop_->watch(parts.pidfd.get(), EPOLLIN,
+                     [this, serial = parts.slot.serial](std::uint32_t) { on_blank_death(serial); });
     blank.parts = std::move(parts);
 }
 
@@ -226,11 +233,12 @@ void SlotPool::on_failed(WorkerState& state, const SlotFailed& failed) {
     log::error("cannot make a slot",
                {{"slot", slot_name(slot)}, {"reason", error.message()}, {"failures", failures_}});
     // Whoever waits learns the reason; refilling waits longer each time.
-    retry_at_ = EventLoop::Clock::now() + std::min<EventLoop::Clock::duration>(
-                                              100ms * (1U << std::min(failures_, 8U)), 10s);
+    retry_at_ = EventLoop::Clock::now() +
+                std::min<EventLoop::Clock::duration>(100ms * (1U << std::min(failures_, 8U)), 10s);
     auto takers = std::move(takers_);
     takers_.clear();
-    for (Taker& taker : takers) taker(error.within("slot"));
+    for (Taker& taker : takers)
+        taker(error.within("slot"));
 }
 
 void SlotPool::finish_removal(WorkerState& state, const Status& status) {

@@ -1,16 +1,16 @@
 #pragma once
 
+#include "runtime/native/event_loop.hpp"
+#include "runtime/native/host.hpp"
+#include "runtime/native/slot_maker.hpp"
+#include "runtime/native/worker.hpp"
+
 #include <array>
 #include <deque>
 #include <functional>
 #include <list>
 #include <optional>
 #include <set>
-
-#include "runtime/native/event_loop.hpp"
-#include "runtime/native/host.hpp"
-#include "runtime/native/slot_maker.hpp"
-#include "runtime/native/worker.hpp"
 
 namespace opensandbox::runtime::native {
 

@@ -1,18 +1,18 @@
 #include "runtime/native/slot_process.hpp"
 
-#include <fcntl.h>
+#include "agent/agent.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/message_socket.hpp"
+
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <sstream>
-
-#include "agent/agent.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/message_socket.hpp"
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
@@ -26,7 +26,8 @@ void rename_process(std::string_view name) {
     // Fields 48 and 49, counted from the one after the command's closing parenthesis, the third.
     std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
     std::string skipped;
-    for (int field = 3; field < 48; ++field) fields >> skipped;
+    for (int field = 3; field < 48; ++field)
+        fields >> skipped;
     std::uintptr_t begin = 0;
     std::uintptr_t end = 0;
     if (!(fields >> begin >> end) || begin == 0 || end <= begin + name.size()) return;
@@ -45,9 +46,11 @@ Status forget_parent(UniqueFd control) {
     ::close_range(control_descriptor + 1, ~0U, 0);
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0) return last_error("open /dev/null");
-    for (const int fd : {0, 1, 2}) ::dup2(null, fd);
+    for (const int fd : {0, 1, 2})
+        ::dup2(null, fd);
     ::close(null);
-    for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+    for (int number = 1; number < NSIG; ++number)
+        ::signal(number, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -77,8 +80,7 @@ Message next_message(std::vector<UniqueFd>* descriptors) {
     return std::move(*message);
 }
 
-agent::AgentOptions agent_options(CreateRequest& request, Activated& activated,
-                                  UniqueFd listener) {
+agent::AgentOptions agent_options(CreateRequest& request, Activated& activated, UniqueFd listener) {
     agent::AgentOptions options;
     options.listener = std::move(listener);
     options.access_token = std::move(request.agent_token);

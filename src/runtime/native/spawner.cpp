@@ -1,17 +1,17 @@
 #include "runtime/native/spawner.hpp"
 
-#include <fcntl.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-
 #include "base/log.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/message_socket.hpp"
 #include "runtime/native/slot_maker.hpp"
+
+#include <sys/epoll.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
@@ -51,8 +51,7 @@ Status Spawner::start() {
             if (peer->greeted) send(peer, ExitNotice{id, exit});
         }
     });
-    accept_watch_ =
-        loop_->watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_connect(); });
+    accept_watch_ = loop_->watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_connect(); });
     return {};
 }
 
@@ -71,7 +70,8 @@ Status Spawner::remove_leftovers(const std::vector<SlotId>& keep) {
     for (const net::Link& link : *links) {
         names.insert("s" + link.name.substr(host_->link_prefix().size()));
     }
-    for (const SlotId& slot : keep) names.erase(slot_name(slot));
+    for (const SlotId& slot : keep)
+        names.erase(slot_name(slot));
     auto maker = SlotMaker::open(*host_);
     if (!maker) return maker.error();
     for (const std::string& name : names) {
@@ -85,12 +85,13 @@ Status Spawner::remove_leftovers(const std::vector<SlotId>& keep) {
     return {};
 }
 
-bool Spawner::needed() const { return !peers_.empty() || sandboxes_.size() > 0; }
+bool Spawner::needed() const {
+    return !peers_.empty() || sandboxes_.size() > 0;
+}
 
 void Spawner::run(int signals) {
     bool ending = false;
-    auto signal_watch =
-        loop_->watch(signals, EPOLLIN, [&ending](std::uint32_t) { ending = true; });
+    auto signal_watch = loop_->watch(signals, EPOLLIN, [&ending](std::uint32_t) { ending = true; });
     auto needed_at = EventLoop::Clock::now();
     while (!ending) {
         loop_->run_once(500ms);
@@ -166,14 +167,18 @@ void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
     if (auto* create = std::get_if<CreateRequest>(&message)) {
         const std::uint64_t number = create->request;
         sandboxes_.create(std::move(*create), [this, weak, number](Result<std::uint16_t> port) {
-            if (port) send(weak, CreateReply{number, *port});
-            else send(weak, FailedReply{number, port.error()});
+            if (port)
+                send(weak, CreateReply{number, *port});
+            else
+                send(weak, FailedReply{number, port.error()});
         });
     } else if (auto* destroy = std::get_if<DestroyRequest>(&message)) {
         const std::uint64_t number = destroy->request;
         sandboxes_.destroy(destroy->id, [this, weak, number](const Status& status) {
-            if (status) send(weak, DoneReply{number});
-            else send(weak, FailedReply{number, status.error()});
+            if (status)
+                send(weak, DoneReply{number});
+            else
+                send(weak, FailedReply{number, status.error()});
         });
     } else if (auto* list = std::get_if<ListRequest>(&message)) {
         for (Observed& item : sandboxes_.list()) {
@@ -204,10 +209,10 @@ void Spawner::flush(const std::shared_ptr<Connection>& peer) {
             // A second descriptor, since one cannot be watched twice.
             UniqueFd copy(::fcntl(peer->socket.get(), F_DUPFD_CLOEXEC, 3));
             peer->writable.reset();
-            peer->writable = loop_->watch(copy.get(), EPOLLOUT | EPOLLONESHOT,
-                                          [this, weak = Peer(peer)](auto) {
-                                              if (const auto held = weak.lock()) flush(held);
-                                          });
+            peer->writable =
+                loop_->watch(copy.get(), EPOLLOUT | EPOLLONESHOT, [this, weak = Peer(peer)](auto) {
+                    if (const auto held = weak.lock()) flush(held);
+                });
             peer->writable_descriptor = std::move(copy);
             return;
         }
@@ -221,7 +226,8 @@ void Spawner::announce_figures() {
     figures.slot_hits = pool_.hits();
     figures.slot_misses = pool_.misses();
     figures.sandboxes = sandboxes_.size();
-    if (figures.slots_ready == announced_.slots_ready && figures.slot_hits == announced_.slot_hits &&
+    if (figures.slots_ready == announced_.slots_ready &&
+        figures.slot_hits == announced_.slot_hits &&
         figures.slot_misses == announced_.slot_misses &&
         figures.sandboxes == announced_.sandboxes) {
         return;

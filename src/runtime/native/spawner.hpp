@@ -1,15 +1,15 @@
 #pragma once
 
+#include "runtime/native/event_loop.hpp"
+#include "runtime/native/host.hpp"
+#include "runtime/native/sandbox_table.hpp"
+#include "runtime/native/slot_pool.hpp"
+
 #include <deque>
 #include <list>
 #include <memory>
 #include <set>
 #include <string>
-
-#include "runtime/native/event_loop.hpp"
-#include "runtime/native/host.hpp"
-#include "runtime/native/sandbox_table.hpp"
-#include "runtime/native/slot_pool.hpp"
 
 namespace opensandbox::runtime::native {
 

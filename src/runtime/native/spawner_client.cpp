@@ -1,22 +1,21 @@
 #include "runtime/native/spawner_client.hpp"
 
-#include <sys/socket.h>
-#include <sys/un.h>
+#include "net/task.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/message_socket.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
 #include <deque>
 #include <map>
 #include <optional>
-
-#include "net/task.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/message_socket.hpp"
 
 namespace opensandbox::runtime::native {
 
@@ -43,7 +42,9 @@ Result<UniqueFd> connect_socket(const std::filesystem::path& path) {
     return fd;
 }
 
-Error lost() { return {ErrorCode::unavailable, "the connection to the spawner was lost"}; }
+Error lost() {
+    return {ErrorCode::unavailable, "the connection to the spawner was lost"};
+}
 
 }  // namespace
 
@@ -82,7 +83,8 @@ struct SpawnerClient::State : std::enable_shared_from_this<State> {
         connected = false;
         boost::system::error_code ignored;
         descriptor.close(ignored);
-        while (!pending.empty()) answer(pending.begin()->first, lost());
+        while (!pending.empty())
+            answer(pending.begin()->first, lost());
         if (!closing && listeners.on_lost) listeners.on_lost();
     }
 
@@ -128,16 +130,22 @@ struct SpawnerClient::State : std::enable_shared_from_this<State> {
 
 SpawnerClient::SpawnerClient(std::shared_ptr<State> state) : state_(std::move(state)) {}
 
-SpawnerClient::~SpawnerClient() { close(); }
+SpawnerClient::~SpawnerClient() {
+    close();
+}
 
 void SpawnerClient::close() {
     state_->closing = true;
     state_->lose();
 }
 
-bool SpawnerClient::connected() const { return state_->connected; }
+bool SpawnerClient::connected() const {
+    return state_->connected;
+}
 
-const HelloReply& SpawnerClient::spawner() const { return state_->spawner; }
+const HelloReply& SpawnerClient::spawner() const {
+    return state_->spawner;
+}
 
 Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(
     const std::filesystem::path& path, std::uint32_t pool_size, Listeners listeners) {
@@ -192,8 +200,8 @@ Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(std::
     auto state = state_;
     auto waiting = std::make_shared<Pending>(state->descriptor.get_executor());
     if (bytes.size() > max_message) {
-        waiting->answer = Error(ErrorCode::too_large,
-                                "entrypoint and env: together at most 256 KiB");
+        waiting->answer =
+            Error(ErrorCode::too_large, "entrypoint and env: together at most 256 KiB");
         co_return waiting;
     }
     if (!state->connected) {

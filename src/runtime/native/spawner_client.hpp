@@ -1,13 +1,13 @@
 #pragma once
 
+#include "net/stream.hpp"
+#include "runtime/native/protocol.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
 #include <vector>
-
-#include "net/stream.hpp"
-#include "runtime/native/protocol.hpp"
 
 namespace opensandbox::runtime::native {
 

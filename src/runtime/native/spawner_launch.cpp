@@ -1,18 +1,18 @@
 #include "runtime/native/spawner_launch.hpp"
 
-#include <fcntl.h>
-#include <poll.h>
-#include <spawn.h>
+#include "runtime/native/kernel.hpp"
+
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
 #include <string>
+#include <unistd.h>
 #include <vector>
-
-#include "runtime/native/kernel.hpp"
 
 namespace opensandbox::runtime::native {
 
@@ -30,8 +30,8 @@ class FileActions {
         // First, so that nothing it might collide with is opened yet.
         ::posix_spawn_file_actions_adddup2(&actions_, report, report_descriptor);
         ::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-        ::posix_spawn_file_actions_addopen(&actions_, 1, log.c_str(),
-                                           O_WRONLY | O_CREAT | O_APPEND, 0600);
+        ::posix_spawn_file_actions_addopen(&actions_, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
+                                           0600);
         ::posix_spawn_file_actions_adddup2(&actions_, 1, 2);
         ::posix_spawn_file_actions_addclosefrom_np(&actions_, report_descriptor + 1);
         ::posix_spawnattr_init(&attributes_);
@@ -49,7 +49,8 @@ class FileActions {
 
     Status start(const std::filesystem::path& executable, std::vector<std::string> arguments) {
         std::vector<char*> argv;
-        for (std::string& argument : arguments) argv.push_back(argument.data());
+        for (std::string& argument : arguments)
+            argv.push_back(argument.data());
         argv.push_back(nullptr);
         const std::array<char*, 1> environment{nullptr};
         pid_t pid = 0;
@@ -95,7 +96,7 @@ Status launch_spawner(const std::filesystem::path& executable, SpawnerOptions op
         }
     }
     const std::string log = (options.own_directory() / "log").string();
-    struct stat info {};
+    struct stat info{};
     const bool long_log = ::stat(log.c_str(), &info) == 0 && info.st_size > max_log;
     if (long_log && ::truncate(log.c_str(), 0) < 0) return last_error("truncate " + log);
     int ends[2];

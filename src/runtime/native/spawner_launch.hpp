@@ -1,9 +1,9 @@
 #pragma once
 
-#include <filesystem>
-
 #include "base/error.hpp"
 #include "runtime/native/spawner_options.hpp"
+
+#include <filesystem>
 
 namespace opensandbox::runtime::native {
 

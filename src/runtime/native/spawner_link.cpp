@@ -1,11 +1,11 @@
 #include "runtime/native/spawner_link.hpp"
 
-#include <algorithm>
-#include <chrono>
-
 #include "base/log.hpp"
 #include "net/task.hpp"
 #include "runtime/native/spawner_launch.hpp"
+
+#include <algorithm>
+#include <chrono>
 
 namespace opensandbox::runtime::native {
 
@@ -22,7 +22,9 @@ SpawnerOptions spawner_options(const NativeOptions& options) {
     return out;
 }
 
-Error stopped() { return {ErrorCode::cancelled, "the runtime was stopped"}; }
+Error stopped() {
+    return {ErrorCode::cancelled, "the runtime was stopped"};
+}
 
 }  // namespace
 
@@ -66,9 +68,9 @@ Awaitable<Status> SpawnerLink::connect(std::shared_ptr<SpawnerLink> self) {
     const HelloReply& spawner = self->client_->spawner();
     if (spawner.address_range != self->options_.address_range ||
         spawner.publish_host != self->options_.publish_host) {
-        log::warn("the spawner that runs keeps its settings until it ends",
-                  {{"address_range", spawner.address_range},
-                   {"publish_host", spawner.publish_host}});
+        log::warn(
+            "the spawner that runs keeps its settings until it ends",
+            {{"address_range", spawner.address_range}, {"publish_host", spawner.publish_host}});
     }
     co_return Status();
 }
@@ -89,8 +91,8 @@ Awaitable<Status> SpawnerLink::connect_or_launch(std::shared_ptr<SpawnerLink> se
 
 Awaitable<Status> SpawnerLink::start() {
     if (!options_.state_directory.is_absolute()) {
-        co_return Status(Error(ErrorCode::invalid_argument,
-                               "native.state_dir: an absolute path is needed"));
+        co_return Status(
+            Error(ErrorCode::invalid_argument, "native.state_dir: an absolute path is needed"));
     }
     co_return co_await connect_or_launch(shared_from_this());
 }

@@ -1,15 +1,15 @@
 #pragma once
 
+#include "net/stream.hpp"
+#include "runtime/native/native_runtime.hpp"
+#include "runtime/native/spawner_client.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
-
-#include <boost/asio/thread_pool.hpp>
-
-#include "net/stream.hpp"
-#include "runtime/native/native_runtime.hpp"
-#include "runtime/native/spawner_client.hpp"
 
 namespace opensandbox::runtime::native {
 
@@ -17,8 +17,7 @@ namespace opensandbox::runtime::native {
 /// when it is lost. Shared with its own coroutines, so that it may be let go at any time.
 class SpawnerLink : public std::enable_shared_from_this<SpawnerLink> {
   public:
-    SpawnerLink(asio::any_io_executor executor, asio::thread_pool& blocking,
-                NativeOptions options)
+    SpawnerLink(asio::any_io_executor executor, asio::thread_pool& blocking, NativeOptions options)
         : executor_(std::move(executor)), blocking_(&blocking), options_(std::move(options)) {}
 
     Awaitable<Status> start();

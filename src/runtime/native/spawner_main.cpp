@@ -1,23 +1,23 @@
-#include <fcntl.h>
+#include "base/log.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/native_runtime.hpp"
+#include "runtime/native/spawner.hpp"
+#include "runtime/native/worker.hpp"
+
 #include <sys/file.h>
 #include <sys/prctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
 #include <thread>
-
-#include "base/log.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/native_runtime.hpp"
-#include "runtime/native/spawner.hpp"
-#include "runtime/native/worker.hpp"
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 

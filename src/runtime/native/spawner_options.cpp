@@ -21,10 +21,14 @@ Status read_number(std::string_view option, std::string_view text, int max, auto
 }  // namespace
 
 std::vector<std::string> SpawnerOptions::to_arguments() const {
-    std::vector<std::string> out{"--state-directory", state_directory.string(),
-                                 "--address-range",   address_range,
-                                 "--pool",            std::to_string(pool_size),
-                                 "--publish-host",    publish_host};
+    std::vector<std::string> out{"--state-directory",
+                                 state_directory.string(),
+                                 "--address-range",
+                                 address_range,
+                                 "--pool",
+                                 std::to_string(pool_size),
+                                 "--publish-host",
+                                 publish_host};
     if (report >= 0) out.insert(out.end(), {"--report", std::to_string(report)});
     return out;
 }
@@ -63,7 +67,9 @@ std::filesystem::path SpawnerOptions::socket_path() const {
     return state_directory / "spawner.sock";
 }
 
-std::filesystem::path SpawnerOptions::own_directory() const { return state_directory / "spawner"; }
+std::filesystem::path SpawnerOptions::own_directory() const {
+    return state_directory / "spawner";
+}
 
 std::filesystem::path SpawnerOptions::sandboxes_directory() const {
     return state_directory / "sandboxes";

@@ -1,11 +1,11 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <cstdint>
 #include <filesystem>
 #include <string>
 #include <vector>
-
-#include "base/error.hpp"
 
 namespace opensandbox::runtime::native {
 

@@ -19,7 +19,8 @@ std::string_view take_until(std::string_view& text, char end) {
 
 Fields split_entry(std::string_view line) {
     Fields fields;
-    for (std::string_view& field : fields) field = take_until(line, ':');
+    for (std::string_view& field : fields)
+        field = take_until(line, ':');
     return fields;
 }
 
@@ -43,8 +44,8 @@ std::optional<std::uint64_t> number(std::string_view text) {
 Result<std::uint32_t> to_id(std::string_view text, std::string_view what) {
     const auto value = number(text);
     if (!value || *value > 65'535) {
-        return Error(ErrorCode::invalid_argument, std::string(what) + " " + std::string(text) +
-                                                      ": a number from 0 to 65535");
+        return Error(ErrorCode::invalid_argument,
+                     std::string(what) + " " + std::string(text) + ": a number from 0 to 65535");
     }
     return static_cast<std::uint32_t>(*value);
 }

@@ -1,10 +1,10 @@
 #pragma once
 
+#include "base/error.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
-
-#include "base/error.hpp"
 
 namespace opensandbox::runtime::native {
 

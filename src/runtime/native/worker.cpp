@@ -1,20 +1,20 @@
 #include "runtime/native/worker.hpp"
 
-#include <fcntl.h>
+#include "base/log.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/message_socket.hpp"
+#include "runtime/native/slot_maker.hpp"
+
 #include <sys/file.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fcntl.h>
 #include <thread>
-
-#include "base/log.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/message_socket.hpp"
-#include "runtime/native/slot_maker.hpp"
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
@@ -37,7 +37,8 @@ void step_back() {
 void make(SlotMaker& maker, SlotId slot) {
     auto made = maker.make(slot);
     if (!made) {
-        (void)send_message(worker_descriptor, encode(SlotFailed{slot, maker.cloned(), made.error()}));
+        (void)send_message(worker_descriptor,
+                           encode(SlotFailed{slot, maker.cloned(), made.error()}));
         return;
     }
     const std::array<int, 5> descriptors{made->control.get(), made->pidfd.get(),
@@ -62,9 +63,11 @@ void remove(SlotMaker& maker, SlotId slot) {
     }
     (void)socket.release();
     ::close_range(worker_descriptor + 1, ~0U, 0);
-    for (int number = 1; number < NSIG; ++number) ::signal(number, SIG_DFL);
+    for (int number = 1; number < NSIG; ++number)
+        ::signal(number, SIG_DFL);
     // It ends with its socket, once what it was doing is done.
-    for (const int number : {SIGTERM, SIGINT, SIGHUP}) ::signal(number, SIG_IGN);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP})
+        ::signal(number, SIG_IGN);
     sigset_t none;
     sigemptyset(&none);
     ::sigprocmask(SIG_SETMASK, &none, nullptr);

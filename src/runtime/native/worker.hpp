@@ -1,9 +1,9 @@
 #pragma once
 
-#include <sys/types.h>
-
 #include "base/unique_fd.hpp"
 #include "runtime/native/host.hpp"
+
+#include <sys/types.h>
 
 namespace opensandbox::runtime::native {
 

@@ -17,17 +17,12 @@ constexpr std::chrono::seconds kDrainTime{30};
 Error image_error(const Error& error) {
     if (!error.wire().empty()) return error;
     switch (error.code()) {
-        case ErrorCode::not_found:
-            return error.as("IMAGE::NOT_FOUND");
-        case ErrorCode::conflict:
-            return error.as("IMAGE::CONFLICT");
-        case ErrorCode::too_large:
-            return error.as("IMAGE::TOO_LARGE");
+        case ErrorCode::not_found: return error.as("IMAGE::NOT_FOUND");
+        case ErrorCode::conflict: return error.as("IMAGE::CONFLICT");
+        case ErrorCode::too_large: return error.as("IMAGE::TOO_LARGE");
         case ErrorCode::invalid_argument:
-        case ErrorCode::protocol:
-            return error.as("IMAGE::INVALID");
-        default:
-            return error.as("IMAGE::FAILED");
+        case ErrorCode::protocol: return error.as("IMAGE::INVALID");
+        default: return error.as("IMAGE::FAILED");
     }
 }
 

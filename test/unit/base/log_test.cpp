@@ -1,14 +1,13 @@
 #include "base/log.hpp"
 
-#include <fcntl.h>
-#include <unistd.h>
+#include "base/scope_exit.hpp"
+#include "base/unique_fd.hpp"
 
 #include <catch2/catch.hpp>
 
+#include <fcntl.h>
 #include <string>
-
-#include "base/scope_exit.hpp"
-#include "base/unique_fd.hpp"
+#include <unistd.h>
 
 using namespace opensandbox;
 

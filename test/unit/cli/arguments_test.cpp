@@ -1,8 +1,8 @@
 #include "cli/arguments.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "cli/invocation.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox::cli;
 

@@ -1,10 +1,10 @@
 #include "cli/document.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "cli/describe.hpp"
 #include "cli/terminal.hpp"
 #include "sdk/wire.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox;
 using namespace opensandbox::cli;
@@ -28,9 +28,10 @@ std::string yaml_of(std::string_view text) {
 }  // namespace
 
 TEST_CASE("JSON is indented by two, in the order of the members") {
-    CHECK(to_json_text(document_of(R"({"b":1,"a":[1,{"x":null}],"e":[],"o":{},"t":true,"d":2.0})")) ==
-          "{\n  \"b\": 1,\n  \"a\": [\n    1,\n    {\n      \"x\": null\n    }\n  ],\n  \"e\": [],\n"
-          "  \"o\": {},\n  \"t\": true,\n  \"d\": 2.0\n}\n");
+    CHECK(
+        to_json_text(document_of(R"({"b":1,"a":[1,{"x":null}],"e":[],"o":{},"t":true,"d":2.0})")) ==
+        "{\n  \"b\": 1,\n  \"a\": [\n    1,\n    {\n      \"x\": null\n    }\n  ],\n  \"e\": [],\n"
+        "  \"o\": {},\n  \"t\": true,\n  \"d\": 2.0\n}\n");
     CHECK(to_json_text(document_of(R"(["a\"b\n"])")) == "[\n  \"a\\\"b\\n\"\n]\n");
     CHECK(to_json_text(json::array()) == "[]\n");
 }
@@ -44,9 +45,10 @@ TEST_CASE("numbers keep a point and are as short as they can be") {
 }
 
 TEST_CASE("YAML sorts members and keeps lists at their key") {
-    CHECK(to_yaml_text(document_of(
-              R"({"b":{"w":1,"v":null},"a":["p",{"t":1,"s":2},["q"]],"c":[],"d":{},"f":2.5,"g":true})")) ==
-          "a:\n- p\n- s: 2\n  t: 1\n- - q\nb:\n  v: null\n  w: 1\nc: []\nd: {}\nf: 2.5\ng: true\n");
+    CHECK(
+        to_yaml_text(document_of(
+            R"({"b":{"w":1,"v":null},"a":["p",{"t":1,"s":2},["q"]],"c":[],"d":{},"f":2.5,"g":true})")) ==
+        "a:\n- p\n- s: 2\n  t: 1\n- - q\nb:\n  v: null\n  w: 1\nc: []\nd: {}\nf: 2.5\ng: true\n");
     CHECK(to_yaml_text(document_of(R"([{"b":1,"a":[1]},"x"])")) == "- a:\n  - 1\n  b: 1\n- x\n");
     CHECK(to_yaml_text(json::array()) == "[]\n");
 }
@@ -60,14 +62,35 @@ TEST_CASE("YAML leaves plain text plain") {
 }
 
 TEST_CASE("YAML quotes what a reader would take for something else") {
-    for (const char* text :
-         {"", " ", "x ", " x", "true", "No", "NULL", "~", "on", "12", "-3", "+1", "1.5", ".5", "1e3",
-          "0x1f", "0o17", "1_000", "0:10:00", "12:30", "2026-01-01", "2026-01-01T00:00:00Z", "a: b",
-          "a #b", "#x", "- x", "-", "?", "? x", ":", ": x", "x:", "[a]", "{a}", "*a", "&a", "!a", "|",
-          ">", "@a", "`a", "%a", "'a'", "\"a\"", ",a", "---", ".inf", ".nan", "=", "<<"}) {
+    for (const char* text : {"",           " ",
+                             "x ",         " x",
+                             "true",       "No",
+                             "NULL",       "~",
+                             "on",         "12",
+                             "-3",         "+1",
+                             "1.5",        ".5",
+                             "1e3",        "0x1f",
+                             "0o17",       "1_000",
+                             "0:10:00",    "12:30",
+                             "2026-01-01", "2026-01-01T00:00:00Z",
+                             "a: b",       "a #b",
+                             "#x",         "- x",
+                             "-",          "?",
+                             "? x",        ":",
+                             ": x",        "x:",
+                             "[a]",        "{a}",
+                             "*a",         "&a",
+                             "!a",         "|",
+                             ">",          "@a",
+                             "`a",         "%a",
+                             "'a'",        "\"a\"",
+                             ",a",         "---",
+                             ".inf",       ".nan",
+                             "=",          "<<"}) {
         CAPTURE(text);
         std::string expected = "'";
-        for (char c : std::string_view(text)) expected += c == '\'' ? std::string("''") : std::string(1, c);
+        for (char c : std::string_view(text))
+            expected += c == '\'' ? std::string("''") : std::string(1, c);
         CHECK(yaml_of(text) == expected + "'");
     }
 }
@@ -105,18 +128,19 @@ TEST_CASE("a sandbox is described with the contract's members, absent ones null"
         R"("entrypoint":["tail"],"createdAt":"2026-01-01T00:00:00.123456Z"})");
     REQUIRE(info.has_value());
     CHECK(describe(*info) ==
-          document_of(R"({"id":"sb-1","status":{"state":"Running","reason":null,"message":null,)"
-                      R"("last_transition_at":null},"entrypoint":["tail"],"expires_at":null,)"
-                      R"("created_at":"2026-01-01T00:00:00.123456Z","image":{"image":"host","auth":null},)"
-                      R"("snapshot_id":null,"platform":null,"allocation":null,"metadata":null,)"
-                      R"("extensions":null})"));
+          document_of(
+              R"({"id":"sb-1","status":{"state":"Running","reason":null,"message":null,)"
+              R"("last_transition_at":null},"entrypoint":["tail"],"expires_at":null,)"
+              R"("created_at":"2026-01-01T00:00:00.123456Z","image":{"image":"host","auth":null},)"
+              R"("snapshot_id":null,"platform":null,"allocation":null,"metadata":null,)"
+              R"("extensions":null})"));
 }
 
 TEST_CASE("metrics, files and commands are described with the contract's members") {
     sdk::Metrics metrics;
     metrics.cpu_count = 2;
-    CHECK(to_json_text(describe(metrics)).find("\"cpu_count\": 2.0,\n  \"cpu_used_percentage\": 0.0") !=
-          std::string::npos);
+    CHECK(to_json_text(describe(metrics))
+              .find("\"cpu_count\": 2.0,\n  \"cpu_used_percentage\": 0.0") != std::string::npos);
     sdk::FileInfo file;
     file.path = "/a";
     file.mode = 0644;

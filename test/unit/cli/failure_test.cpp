@@ -1,8 +1,8 @@
 #include "cli/failure.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "cli/shell_quote.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox;
 using namespace opensandbox::cli;
@@ -45,7 +45,8 @@ TEST_CASE("a command that did not start ends like in a shell") {
 }
 
 TEST_CASE("failures are one line with the server's code and a hint") {
-    Failure unreachable(sdk::Error(sdk::ErrorCode::unavailable, "cannot reach http://h:1: refused"));
+    Failure unreachable(
+        sdk::Error(sdk::ErrorCode::unavailable, "cannot reach http://h:1: refused"));
     CHECK(unreachable.exit_code() == 1);
     CHECK(unreachable.describe().find("http://h:1") != std::string::npos);
     CHECK(unreachable.describe().find("opensandbox serve") != std::string::npos);

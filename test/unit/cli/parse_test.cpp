@@ -1,8 +1,8 @@
 #include "cli/parse.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "cli/help.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox::cli;
 
@@ -16,7 +16,9 @@ const CommandTable& table() {
     return all;
 }
 
-ParsedLine parse(const Words& words) { return parse_line(table(), words); }
+ParsedLine parse(const Words& words) {
+    return parse_line(table(), words);
+}
 
 ParsedLine parse_well(const Words& words) {
     ParsedLine line = parse(words);
@@ -37,9 +39,11 @@ std::string problem_of(const Words& words) {
 
 TEST_CASE("options may stand before, between and after positionals, in every spelling") {
     for (const Words& words :
-         {Words{"sandbox", "renew", "sb", "--timeout", "5m"}, Words{"sandbox", "renew", "--timeout=5m", "sb"},
+         {Words{"sandbox", "renew", "sb", "--timeout", "5m"},
+          Words{"sandbox", "renew", "--timeout=5m", "sb"},
           Words{"sandbox", "renew", "-t", "5m", "sb"}, Words{"sandbox", "renew", "sb", "-t5m"},
-          Words{"sandbox", "renew", "sb", "-t=5m"}, Words{"sandbox", "renew", "-t", "5m", "--", "sb"}}) {
+          Words{"sandbox", "renew", "sb", "-t=5m"},
+          Words{"sandbox", "renew", "-t", "5m", "--", "sb"}}) {
         auto line = parse_well(words);
         CHECK(line.command->full_name() == "sandbox renew");
         CHECK(line.arguments.get("--timeout") == "5m");
@@ -96,16 +100,14 @@ TEST_CASE("each mistake is named, with what would be right") {
           Case{{"xyzzy"}, {"'xyzzy'", "run", "sandbox", "file", "image"}},
           Case{{"sandbox", "creat"}, {"'creat'", "'create'"}},
           Case{{"sandbox", "create", "--imgae", "x"}, {"sandbox create", "'--imgae'", "'--image'"}},
-          Case{{"sandbox", "list", "-q"}, {"'-q'"}},
-          Case{{"sandbox", "get"}, {"SANDBOX_ID"}},
+          Case{{"sandbox", "list", "-q"}, {"'-q'"}}, Case{{"sandbox", "get"}, {"SANDBOX_ID"}},
           Case{{"sandbox", "get", "a", "b"}, {"'b'"}},
           Case{{"sandbox", "renew", "a"}, {"--timeout", "DURATION"}},
           Case{{"sandbox", "renew", "a", "-t"}, {"--timeout", "DURATION"}},
           Case{{"sandbox", "metrics", "a", "--watch=yes"}, {"--watch", "no value"}},
           Case{{"sandbox", "list", "-o", "xml"}, {"--output", "'xml'", "table, json, yaml"}},
           Case{{"file", "cat", "sb", "/x", "-o", "json"}, {"--output", "'json'", "raw"}},
-          Case{{"run", "-o", "json", "true"}, {"--output"}},
-          Case{{"run"}, {"COMMAND"}},
+          Case{{"run", "-o", "json", "true"}, {"--output"}}, Case{{"run"}, {"COMMAND"}},
           Case{{"--", "sandbox"}, {"--"}}}) {
         const std::string problem = problem_of(c.words);
         for (const auto& part : c.named) {
@@ -125,7 +127,8 @@ TEST_CASE("help is found at every level, also when more is missing") {
     auto group = parse({"sandbox", "-h"});
     CHECK(group.wants_help);
     CHECK(group.help_group == "sandbox");
-    for (const Words& words : {Words{"sandbox", "renew", "--help"}, Words{"help", "sandbox", "renew"}}) {
+    for (const Words& words :
+         {Words{"sandbox", "renew", "--help"}, Words{"help", "sandbox", "renew"}}) {
         auto line = parse(words);
         CHECK(line.wants_help);
         REQUIRE(line.command);
@@ -199,7 +202,8 @@ TEST_CASE("help shows usage, options and examples") {
     CHECK(text.find("-o, --output FORMAT") != std::string::npos);
     CHECK(text.find("osb sandbox renew SANDBOX_ID -t 1h") != std::string::npos);
     const std::string all = help_text(table(), "opensandbox");
-    for (const auto& group : table().groups) CHECK(all.find(group.name) != std::string::npos);
+    for (const auto& group : table().groups)
+        CHECK(all.find(group.name) != std::string::npos);
     const std::string group = group_help_text(table(), *table().find_group("file"), "opensandbox");
     CHECK(group.find("Usage: opensandbox file COMMAND") == 0);
     CHECK(group.find("download") != std::string::npos);

@@ -17,9 +17,10 @@ TEST_CASE("nesting has a limit") {
 }
 
 TEST_CASE("members are read by type and errors name them") {
-    json::object from = json::parse(
-        R"({"s":"x","i":3,"f":1.5,"b":true,"n":null,"l":["a"],"m":{"k":"v"},"w":{"k":1}})")
-                            ->get_object();
+    json::object from =
+        json::parse(
+            R"({"s":"x","i":3,"f":1.5,"b":true,"n":null,"l":["a"],"m":{"k":"v"},"w":{"k":1}})")
+            ->get_object();
     CHECK(*json::get_string(from, "s").value() == "x");
     CHECK(*json::get_integer(from, "i").value() == 3);
     CHECK(*json::get_number(from, "f").value() == 1.5);

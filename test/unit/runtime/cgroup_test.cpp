@@ -1,15 +1,15 @@
-#include <catch2/catch.hpp>
+#include "runtime/native/cgroup.hpp"
 
-#include <sched.h>
+#include "runtime/native/kernel.hpp"
+#include "unit/runtime/outcome.hpp"
+
+#include <catch2/catch.hpp>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <filesystem>
-
-#include "runtime/native/cgroup.hpp"
-#include "runtime/native/kernel.hpp"
-#include "unit/runtime/outcome.hpp"
+#include <sched.h>
+#include <unistd.h>
 
 using namespace opensandbox;
 using opensandbox::runtime::test::succeeded;
@@ -95,7 +95,8 @@ TEST_CASE("removing a slot's cgroups ends what still runs there", "[runtime][cgr
     auto child = clone_process(0, place->get());
     REQUIRE(succeeded(child));
     if (child->pid == 0) {
-        while (true) ::pause();
+        while (true)
+            ::pause();
     }
     REQUIRE(succeeded(cgroup->attach(child->pid)));
     // Its parent reaps it meanwhile, as a spawner's init would.

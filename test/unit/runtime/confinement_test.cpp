@@ -1,22 +1,21 @@
-#include <catch2/catch.hpp>
+#include "runtime/native/capabilities.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/seccomp_filter.hpp"
+#include "unit/runtime/outcome.hpp"
 
+#include <catch2/catch.hpp>
 #include <linux/netlink.h>
-#include <sched.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <functional>
-
-#include "runtime/native/capabilities.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/seccomp_filter.hpp"
-#include "unit/runtime/outcome.hpp"
+#include <sched.h>
+#include <unistd.h>
 
 using namespace opensandbox;
 using opensandbox::runtime::test::succeeded;
@@ -33,7 +32,9 @@ int in_child(const std::function<int()>& checks) {
     return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
 }
 
-int errno_of(long result) { return result < 0 ? errno : 0; }
+int errno_of(long result) {
+    return result < 0 ? errno : 0;
+}
 
 }  // namespace
 

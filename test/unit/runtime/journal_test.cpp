@@ -1,12 +1,12 @@
-#include <catch2/catch.hpp>
-
-#include <stdlib.h>
-
-#include <fstream>
-
 #include "runtime/native/journal.hpp"
+
 #include "runtime/native/remove_tree.hpp"
 #include "unit/runtime/outcome.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <fstream>
+#include <stdlib.h>
 
 using namespace opensandbox;
 using opensandbox::runtime::test::succeeded;

@@ -1,19 +1,19 @@
-#include <catch2/catch.hpp>
+#include "runtime/native/overlay.hpp"
 
-#include <fcntl.h>
-#include <stdlib.h>
+#include "runtime/native/id_map.hpp"
+#include "runtime/native/remove_tree.hpp"
+#include "unit/runtime/outcome.hpp"
+
+#include <catch2/catch.hpp>
 #include <sys/fsuid.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
-
-#include "runtime/native/id_map.hpp"
-#include "runtime/native/overlay.hpp"
-#include "runtime/native/remove_tree.hpp"
-#include "unit/runtime/outcome.hpp"
+#include <stdlib.h>
+#include <unistd.h>
 
 using namespace opensandbox;
 using opensandbox::runtime::test::succeeded;
@@ -82,15 +82,14 @@ TEST_CASE("the uppermost layer wins and ids are shifted", "[runtime][overlay]") 
     const int failed = with_overlay(layers, [](int mount) {
         if (read_at(mount, "both") != "upper") return 1;
         if (read_at(mount, "low") != "lower") return 2;
-        struct stat info {};
+        struct stat info{};
         if (::fstatat(mount, "low", &info, 0) < 0 || info.st_uid != id_base) return 3;
         return 0;
     });
     CHECK(failed == 0);
 }
 
-TEST_CASE("what is written goes to the slot's directory with ids as inside",
-          "[runtime][overlay]") {
+TEST_CASE("what is written goes to the slot's directory with ids as inside", "[runtime][overlay]") {
     Layers layers;
     const int failed = with_overlay(layers, [](int mount) {
         UniqueFd made(::openat(mount, "made", O_CREAT | O_WRONLY, 0640));
@@ -101,7 +100,7 @@ TEST_CASE("what is written goes to the slot's directory with ids as inside",
         return 0;
     });
     CHECK(failed == 0);
-    struct stat info {};
+    struct stat info{};
     REQUIRE(::stat((layers.path / "slot/u/made").c_str(), &info) == 0);
     CHECK(info.st_uid == 0);
     CHECK(std::filesystem::file_size(layers.path / "slot/u/low") == 6);

@@ -1,8 +1,9 @@
-#include <catch2/catch.hpp>
+#include "runtime/native/protocol.hpp"
 
 #include "runtime/native/message_socket.hpp"
-#include "runtime/native/protocol.hpp"
 #include "unit/runtime/outcome.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox;
 using opensandbox::runtime::test::succeeded;
@@ -72,8 +73,7 @@ TEST_CASE("every message comes back as it was sent", "[runtime][protocol]") {
     CHECK(request.agent_token == "secret");
 }
 
-TEST_CASE("a message that is cut short or has bytes left over is refused",
-          "[runtime][protocol]") {
+TEST_CASE("a message that is cut short or has bytes left over is refused", "[runtime][protocol]") {
     for (const Message& message : samples()) {
         const std::string bytes = encode(message);
         for (std::size_t size = 0; size < bytes.size(); ++size) {

@@ -1,20 +1,20 @@
-#include <catch2/catch.hpp>
-
-#include <fcntl.h>
-#include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
-#include <filesystem>
-#include <fstream>
+#include "runtime/native/remove_tree.hpp"
 
 #include "base/unique_fd.hpp"
-#include "runtime/native/remove_tree.hpp"
 #include "unit/runtime/outcome.hpp"
 
+#include <catch2/catch.hpp>
+#include <sys/stat.h>
+
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <stdlib.h>
+#include <unistd.h>
+
 using namespace opensandbox;
-using opensandbox::runtime::test::succeeded;
 using opensandbox::runtime::native::remove_tree;
+using opensandbox::runtime::test::succeeded;
 
 namespace {
 

@@ -1,21 +1,5 @@
 #include "unit/runtime/spawner_fixture.hpp"
 
-#include <arpa/inet.h>
-#include <catch2/catch.hpp>
-#include <netinet/in.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <chrono>
-#include <fstream>
-#include <thread>
-
 #include "base/identifier.hpp"
 #include "net/task.hpp"
 #include "runtime/native/cgroup.hpp"
@@ -23,6 +7,22 @@
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/remove_tree.hpp"
+
+#include <arpa/inet.h>
+#include <catch2/catch.hpp>
+#include <netinet/in.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <fstream>
+#include <poll.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <thread>
+#include <unistd.h>
 
 namespace opensandbox::runtime::test {
 
@@ -57,7 +57,8 @@ SpawnerFixture::SpawnerFixture(std::uint32_t pool_size)
 }
 
 SpawnerFixture::~SpawnerFixture() {
-    for (const Observed& item : list()) (void)destroy(item.id);
+    for (const Observed& item : list())
+        (void)destroy(item.id);
     run<int>([this]() -> Awaitable<int> {
         co_await runtime_->stop();
         co_return 0;
@@ -77,14 +78,16 @@ void SpawnerFixture::start_spawner() {
     REQUIRE(spawner_ >= 0);
     if (spawner_ == 0) {
         // The test framework's handlers are not for a process forked from it.
-        for (const int number : {SIGTERM, SIGINT, SIGSEGV, SIGABRT}) ::signal(number, SIG_DFL);
+        for (const int number : {SIGTERM, SIGINT, SIGSEGV, SIGABRT})
+            ::signal(number, SIG_DFL);
         ::prctl(PR_SET_PDEATHSIG, SIGTERM);
         ::close(ends[0]);
-        std::vector<std::string> words{"spawner", "--state-directory", state_.string(),
-                                       "--address-range", range_, "--pool",
-                                       std::to_string(pool_size_)};
+        std::vector<std::string> words{
+            "spawner", "--state-directory",       state_.string(), "--address-range", range_,
+            "--pool",  std::to_string(pool_size_)};
         std::vector<char*> argv;
-        for (std::string& word : words) argv.push_back(word.data());
+        for (std::string& word : words)
+            argv.push_back(word.data());
         ::_exit(native::spawner_main(static_cast<int>(argv.size()), argv.data()));
     }
     ::close(ends[1]);
@@ -107,12 +110,12 @@ void SpawnerFixture::connect() {
     options.pool_size = pool_size_;
     // A spawner that is missing must fail the test, not be started behind its back.
     options.executable = "/bin/false";
-    runtime_ =
-        native::make_native_runtime(loop_.get_executor(), blocking_, *images_, options);
+    runtime_ = native::make_native_runtime(loop_.get_executor(), blocking_, *images_, options);
     runtime_->on_exit([this](const std::string& id, const Exit& exit) { exits_[id] = exit; });
     Status status;
     for (int round = 0; round < 100; ++round) {
-        status = run<Status>([this]() -> Awaitable<Status> { co_return co_await runtime_->start(); });
+        status =
+            run<Status>([this]() -> Awaitable<Status> { co_return co_await runtime_->start(); });
         if (status) return;
         std::this_thread::sleep_for(50ms);
     }
@@ -131,7 +134,8 @@ T SpawnerFixture::run(std::function<Awaitable<T>()> body) {
     net::spawn(loop_.get_executor(), task(std::move(body), result), "test");
     const auto end = std::chrono::steady_clock::now() + 60s;
     loop_.restart();
-    while (!*result && std::chrono::steady_clock::now() < end) loop_.run_one_for(100ms);
+    while (!*result && std::chrono::steady_clock::now() < end)
+        loop_.run_one_for(100ms);
     if (!*result) FAIL("no answer within a minute");
     return std::move(**result);
 }
@@ -153,7 +157,8 @@ std::vector<Observed> SpawnerFixture::list() {
 
 Exit SpawnerFixture::wait_exit(const std::string& id) {
     loop_.restart();
-    for (int round = 0; round < 300 && !exits_.contains(id); ++round) loop_.run_one_for(100ms);
+    for (int round = 0; round < 300 && !exits_.contains(id); ++round)
+        loop_.run_one_for(100ms);
     REQUIRE(exits_.contains(id));
     return exits_[id];
 }
@@ -172,7 +177,8 @@ Census SpawnerFixture::census() const {
     REQUIRE(routes.has_value());
     auto links = routes->list_links("osb");
     REQUIRE(links.has_value());
-    for (const auto& link : *links) found.links.insert(link.name);
+    for (const auto& link : *links)
+        found.links.insert(link.name);
     const std::string mounts = native::read_file_or_empty("/proc/self/mounts");
     for (const auto& tree : native::find_hierarchies(mounts)) {
         std::error_code error;
@@ -187,13 +193,14 @@ Census SpawnerFixture::census() const {
     add_names(state_ / "spawner" / "journal", found.files);
     const std::string pid = std::to_string(spawner_);
     std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
-    for (std::string child; children >> child;) found.processes.insert(child);
+    for (std::string child; children >> child;)
+        found.processes.insert(child);
     return found;
 }
 
 pid_t SpawnerFixture::agent_of(const std::string& id) const {
-    auto entry = native::parse_entry(
-        native::read_file_or_empty(state_ / "spawner" / "journal" / id));
+    auto entry =
+        native::parse_entry(native::read_file_or_empty(state_ / "spawner" / "journal" / id));
     REQUIRE(entry.has_value());
     return entry->pid;
 }
@@ -207,8 +214,7 @@ SandboxSpec SpawnerFixture::shell(const std::string& script) {
     return spec;
 }
 
-std::string http_get(const AgentAddress& agent, const std::string& path,
-                     const std::string& token) {
+std::string http_get(const AgentAddress& agent, const std::string& path, const std::string& token) {
     sockaddr_in address{};
     address.sin_family = AF_INET;
     address.sin_port = htons(agent.port);

@@ -1,5 +1,8 @@
 #pragma once
 
+#include "image/store.hpp"
+#include "runtime/native/native_runtime.hpp"
+
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>
 #include <sys/types.h>
@@ -11,9 +14,6 @@
 #include <set>
 #include <string>
 #include <vector>
-
-#include "image/store.hpp"
-#include "runtime/native/native_runtime.hpp"
 
 namespace opensandbox::runtime::test {
 

@@ -1,11 +1,11 @@
+#include "base/identifier.hpp"
+#include "unit/runtime/outcome.hpp"
+#include "unit/runtime/spawner_fixture.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <signal.h>
 #include <unistd.h>
-
-#include "base/identifier.hpp"
-#include "unit/runtime/outcome.hpp"
-#include "unit/runtime/spawner_fixture.hpp"
 
 using namespace opensandbox;
 using namespace opensandbox::runtime;
@@ -132,8 +132,8 @@ TEST_CASE("a sandbox that passes its memory limit is ended for it", "[runtime][s
 
 TEST_CASE("a sandbox that uses up its processes hurts itself only", "[runtime][spawner]") {
     SpawnerFixture fixture(1);
-    SandboxSpec spec = SpawnerFixture::shell(
-        "for i in $(seq 100); do sleep 1000 & done 2>/dev/null; sleep 1000");
+    SandboxSpec spec =
+        SpawnerFixture::shell("for i in $(seq 100); do sleep 1000 & done 2>/dev/null; sleep 1000");
     spec.limits.pids = 20;
     REQUIRE(succeeded(fixture.create(spec)));
     const SandboxSpec other = SpawnerFixture::shell("exit 3");
@@ -145,8 +145,8 @@ TEST_CASE("a sandbox that uses up its processes hurts itself only", "[runtime][s
 TEST_CASE("sandboxes outlive their spawner and are adopted by the next", "[runtime][spawner]") {
     SpawnerFixture fixture(1);
     const SandboxSpec lives = SpawnerFixture::shell("sleep 1000");
-    const SandboxSpec ends = SpawnerFixture::shell(
-        "while ! test -e /tmp/end; do sleep 0.1; done; exit 5");
+    const SandboxSpec ends =
+        SpawnerFixture::shell("while ! test -e /tmp/end; do sleep 0.1; done; exit 5");
     const auto agent = fixture.create(lives);
     REQUIRE(succeeded(agent));
     REQUIRE(succeeded(fixture.create(ends)));

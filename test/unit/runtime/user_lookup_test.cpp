@@ -1,7 +1,8 @@
-#include <catch2/catch.hpp>
-
 #include "runtime/native/user_lookup.hpp"
+
 #include "unit/runtime/outcome.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox;
 using opensandbox::runtime::test::succeeded;

@@ -1,17 +1,16 @@
 #include "opensandbox/bytes.hpp"
 
-#include <catch2/catch.hpp>
+#include "sdk/upload_body.hpp"
+#include "support/event_loop.hpp"
 
+#include <catch2/catch.hpp>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
-
-#include "sdk/upload_body.hpp"
-#include "support/event_loop.hpp"
+#include <unistd.h>
 
 namespace fs = std::filesystem;
 using namespace opensandbox;
@@ -131,7 +130,7 @@ TEST_CASE("a replaced file keeps its mode, and a link its target") {
     });
     CHECK(fs::is_symlink(link));
     CHECK(content_of(target) == "new");
-    struct stat info {};
+    struct stat info{};
     REQUIRE(::stat(target.c_str(), &info) == 0);
     CHECK((info.st_mode & 0777) == 0750);
 }

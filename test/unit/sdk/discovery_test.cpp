@@ -1,8 +1,8 @@
+#include "sdk/config_file.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <map>
-
-#include "sdk/config_file.hpp"
 
 using namespace opensandbox::sdk;
 using namespace std::chrono_literals;
@@ -17,8 +17,12 @@ Environment environment_of(std::map<std::string, std::string> variables) {
     };
 }
 
-std::optional<std::string> no_key() { return std::nullopt; }
-std::optional<std::string> local_key() { return "local"; }
+std::optional<std::string> no_key() {
+    return std::nullopt;
+}
+std::optional<std::string> local_key() {
+    return "local";
+}
 
 }  // namespace
 
@@ -75,8 +79,8 @@ TEST_CASE("options are stronger than the environment, which is stronger than the
 
 TEST_CASE("the local server's key goes to loopback only") {
     ConnectionOverrides options;
-    for (const char* domain : {"127.0.0.1:8080", "localhost", "localhost:99", "[::1]:8080",
-                               "http://127.1.2.3:80/x"}) {
+    for (const char* domain :
+         {"127.0.0.1:8080", "localhost", "localhost:99", "[::1]:8080", "http://127.1.2.3:80/x"}) {
         options.domain = domain;
         CAPTURE(domain);
         CHECK(resolve_connection(options, environment_of({}), {}, local_key)->api_key == "local");
@@ -90,14 +94,17 @@ TEST_CASE("the local server's key goes to loopback only") {
 }
 
 TEST_CASE("malformed values are refused with their name and the accepted forms") {
-    auto timeout = resolve_connection({}, environment_of({{"OPEN_SANDBOX_REQUEST_TIMEOUT", "1m"}}), {}, no_key);
+    auto timeout = resolve_connection({}, environment_of({{"OPEN_SANDBOX_REQUEST_TIMEOUT", "1m"}}),
+                                      {}, no_key);
     REQUIRE(timeout.has_error());
     CHECK(timeout.error().message().find("OPEN_SANDBOX_REQUEST_TIMEOUT") != std::string::npos);
     CHECK(timeout.error().message().find("'1m'") != std::string::npos);
-    auto proxy = resolve_connection({}, environment_of({{"OPEN_SANDBOX_USE_SERVER_PROXY", "maybe"}}), {}, no_key);
+    auto proxy = resolve_connection(
+        {}, environment_of({{"OPEN_SANDBOX_USE_SERVER_PROXY", "maybe"}}), {}, no_key);
     REQUIRE(proxy.has_error());
     CHECK(proxy.error().message().find("true or false") != std::string::npos);
-    auto protocol = resolve_connection({}, environment_of({{"OPEN_SANDBOX_PROTOCOL", "ftp"}}), {}, no_key);
+    auto protocol =
+        resolve_connection({}, environment_of({{"OPEN_SANDBOX_PROTOCOL", "ftp"}}), {}, no_key);
     REQUIRE(protocol.has_error());
     CHECK(protocol.error().message().find("http or https") != std::string::npos);
 }
@@ -115,7 +122,8 @@ image = "python:3.12"
 timeout = "none"
 [unknown]
 x = 1
-)", "config.toml");
+)",
+                                  "config.toml");
     REQUIRE(file.has_value());
     CHECK(file->domain == "h:1");
     CHECK(file->request_timeout == 12);

@@ -1,13 +1,13 @@
-#include <catch2/catch.hpp>
-
-#include <map>
-
 #include "http/router.hpp"
 #include "json/document.hpp"
 #include "opensandbox/images.hpp"
 #include "opensandbox/sandbox.hpp"
 #include "sdk/transport.hpp"
 #include "support/http_fixture.hpp"
+
+#include <catch2/catch.hpp>
+
+#include <map>
 
 using namespace opensandbox;
 using opensandbox::http::test::Loop;
@@ -25,9 +25,9 @@ class Fake {
         : server_(loop, [this](http::Exchange& exchange) { return serve(exchange); }),
           executor_(loop.executor()) {
         answers["GET /v1/sandboxes/sb-1/endpoints/44772"] = [this] {
-            return http::json_response(
-                200, R"({"endpoint":"127.0.0.1:)" + std::to_string(server_.port) +
-                         R"(/agent","headers":{"X-EXECD-ACCESS-TOKEN":"t"}})");
+            return http::json_response(200,
+                                       R"({"endpoint":"127.0.0.1:)" + std::to_string(server_.port) +
+                                           R"(/agent","headers":{"X-EXECD-ACCESS-TOKEN":"t"}})");
         };
         answer("GET /agent/ping", http::Response(200));
         answer("POST /v1/sandboxes", http::json_response(202, std::string(kCreated)));
@@ -83,9 +83,10 @@ class Fake {
             co_return;
         }
         auto known = answers.find(request);
-        auto response = known == answers.end()
-                            ? http::json_response(404, R"({"code":"TEST::UNKNOWN","message":"no such"})")
-                            : known->second();
+        auto response =
+            known == answers.end()
+                ? http::json_response(404, R"({"code":"TEST::UNKNOWN","message":"no such"})")
+                : known->second();
         co_await exchange.respond(std::move(response));
     }
 
@@ -184,9 +185,16 @@ TEST_CASE("a command's output is passed on, both streams apart, and its end unde
     Loop loop;
     Fake fake(loop);
     fake.streams["POST /agent/command"] = {
-        R"({"type":"init","text":"id1","timestamp":1})" "\n\n" R"({"type":"stdout","te)",
-        R"(xt":"a\n","timestamp":1})" "\n", "\n" R"({"type":"stderr","text":"e","timestamp":1})" "\n\n",
-        R"({"type":"stdout","text":"b","timestamp":1})" "\n\n",
+        R"({"type":"init","text":"id1","timestamp":1})"
+        "\n\n"
+        R"({"type":"stdout","te)",
+        R"(xt":"a\n","timestamp":1})"
+        "\n",
+        "\n"
+        R"({"type":"stderr","text":"e","timestamp":1})"
+        "\n\n",
+        R"({"type":"stdout","text":"b","timestamp":1})"
+        "\n\n",
         R"({"type":"error","error":{"ename":"CommandExecError","evalue":"3","traceback":["exit status 3"]},"timestamp":1})"
         "\n\n"};
     loop.run([&]() -> Awaitable<void> {
@@ -206,11 +214,14 @@ TEST_CASE("a command's output is passed on, both streams apart, and its end unde
 TEST_CASE("collected output has a limit; a handler takes all of it") {
     Loop loop;
     Fake fake(loop);
-    fake.streams["POST /agent/command"] = {
-        R"({"type":"init","text":"i","timestamp":1})" "\n\n",
-        R"({"type":"stdout","text":"12345","timestamp":1})" "\n\n",
-        R"({"type":"stderr","text":"67890","timestamp":1})" "\n\n",
-        R"({"type":"execution_complete","timestamp":1})" "\n\n"};
+    fake.streams["POST /agent/command"] = {R"({"type":"init","text":"i","timestamp":1})"
+                                           "\n\n",
+                                           R"({"type":"stdout","text":"12345","timestamp":1})"
+                                           "\n\n",
+                                           R"({"type":"stderr","text":"67890","timestamp":1})"
+                                           "\n\n",
+                                           R"({"type":"execution_complete","timestamp":1})"
+                                           "\n\n"};
     loop.run([&]() -> Awaitable<void> {
         auto sandbox = co_await make_sandbox(fake);
         sdk::OutputHandlers handlers;
@@ -233,7 +244,8 @@ TEST_CASE("a stream that breaks off, or ends without a verdict, is an error and 
         Loop loop;
         Fake fake(loop);
         fake.cut = cut;
-        fake.streams["POST /agent/command"] = {R"({"type":"init","text":"i","timestamp":1})" "\n\n"};
+        fake.streams["POST /agent/command"] = {R"({"type":"init","text":"i","timestamp":1})"
+                                               "\n\n"};
         loop.run([&]() -> Awaitable<void> {
             auto sandbox = co_await make_sandbox(fake);
             sdk::CommandRequest request("x");
@@ -246,9 +258,10 @@ TEST_CASE("a stream that breaks off, or ends without a verdict, is an error and 
 TEST_CASE("a background command gives its id") {
     Loop loop;
     Fake fake(loop);
-    fake.streams["POST /agent/command"] = {
-        R"({"type":"init","text":"bg","timestamp":1})" "\n\n"
-        R"({"type":"execution_complete","timestamp":1})" "\n\n"};
+    fake.streams["POST /agent/command"] = {R"({"type":"init","text":"bg","timestamp":1})"
+                                           "\n\n"
+                                           R"({"type":"execution_complete","timestamp":1})"
+                                           "\n\n"};
     loop.run([&]() -> Awaitable<void> {
         auto sandbox = co_await make_sandbox(fake);
         sdk::CommandRequest request("sleep 1");
@@ -318,7 +331,8 @@ TEST_CASE("an upload is one metadata part and one file part") {
 TEST_CASE("a file is read within a limit") {
     Loop loop;
     Fake fake(loop);
-    fake.answer("GET /agent/files/download", http::Response(200, "application/octet-stream", "12345"));
+    fake.answer("GET /agent/files/download",
+                http::Response(200, "application/octet-stream", "12345"));
     loop.run([&]() -> Awaitable<void> {
         auto sandbox = co_await make_sandbox(fake);
         auto content = co_await sandbox.files().read("/x y");
@@ -355,8 +369,9 @@ TEST_CASE("images are listed and imported") {
 TEST_CASE("what the server says of a failure reaches the caller") {
     Loop loop;
     Fake fake(loop);
-    fake.answer("GET /v1/sandboxes/none",
-                http::json_response(404, R"({"code":"NATIVE::SANDBOX_NOT_FOUND","message":"gone"})"));
+    fake.answer(
+        "GET /v1/sandboxes/none",
+        http::json_response(404, R"({"code":"NATIVE::SANDBOX_NOT_FOUND","message":"gone"})"));
     loop.run([&]() -> Awaitable<void> {
         sdk::Sandboxes sandboxes(fake.connect());
         auto info = co_await sandboxes.get("none");
@@ -415,7 +430,8 @@ TEST_CASE("a connection is refused for a configuration that cannot work") {
     CHECK(sdk::Connection::open(loop.executor(), config).has_error());
     config.domain = "h";
     config.protocol = "https";
-    CHECK(sdk::Connection::open(loop.executor(), config).error().code() == sdk::ErrorCode::unsupported);
+    CHECK(sdk::Connection::open(loop.executor(), config).error().code() ==
+          sdk::ErrorCode::unsupported);
     config.protocol = "http";
     config.api_key = "k\r\nX: y";
     CHECK(sdk::Connection::open(loop.executor(), config).has_error());

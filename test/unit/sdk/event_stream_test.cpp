@@ -51,7 +51,8 @@ void expect(std::string_view bytes, const Frames& frames) {
 }  // namespace
 
 TEST_CASE("documents are split at blank lines, wherever the bytes are cut") {
-    expect("{\"type\":\"init\"}\n\n{\"type\":\"ping\"}\n\n", {R"({"type":"init"})", R"({"type":"ping"})"});
+    expect("{\"type\":\"init\"}\n\n{\"type\":\"ping\"}\n\n",
+           {R"({"type":"init"})", R"({"type":"ping"})"});
 }
 
 TEST_CASE("a document is complete as soon as its blank line is there") {
@@ -86,7 +87,9 @@ TEST_CASE("a document may have line ends of its own") {
 }
 
 TEST_CASE("escaped line ends within a document do not split it") {
-    expect(R"({"text":"a\n\nb"})" "\n\n", {R"({"text":"a\n\nb"})"});
+    expect(R"({"text":"a\n\nb"})"
+           "\n\n",
+           {R"({"text":"a\n\nb"})"});
 }
 
 TEST_CASE("server-sent events are read with every kind of line end") {
@@ -97,15 +100,19 @@ TEST_CASE("server-sent events are read with every kind of line end") {
 }
 
 TEST_CASE("other fields and comments of server-sent events are skipped") {
-    expect(": hello\nevent: message\nid: 7\nretry: 10\ndata: {\"a\":1}\n\n: pause\n\ndata: {\"b\":2}\n\n",
-           {R"({"a":1})", R"({"b":2})"});
+    expect(
+        ": hello\nevent: message\nid: 7\nretry: 10\ndata: {\"a\":1}\n\n: pause\n\ndata: "
+        "{\"b\":2}\n\n",
+        {R"({"a":1})", R"({"b":2})"});
 }
 
 TEST_CASE("several data lines make one document") {
     expect("data: {\"a\":\ndata: 1}\n\n", {"{\"a\":\n1}"});
 }
 
-TEST_CASE("an event without data is none") { expect("event: x\n\ndata:\n\nid: 3\n\n", {}); }
+TEST_CASE("an event without data is none") {
+    expect("event: x\n\ndata:\n\nid: 3\n\n", {});
+}
 
 TEST_CASE("an event that the stream's end cuts off is still handed out") {
     expect("data: {\"a\":1}", {R"({"a":1})"});
@@ -113,7 +120,9 @@ TEST_CASE("an event that the stream's end cuts off is still handed out") {
     expect("data: {\"a\":1}\r", {R"({"a":1})"});
 }
 
-TEST_CASE("a stream without bytes has no frames") { expect("", {}); }
+TEST_CASE("a stream without bytes has no frames") {
+    expect("", {});
+}
 
 TEST_CASE("a frame past the limit is refused, complete or not, in both framings") {
     for (std::string_view start : {"{", "data: "}) {
@@ -133,7 +142,8 @@ TEST_CASE("a frame past the limit is refused, complete or not, in both framings"
 
 TEST_CASE("many data lines together obey the limit") {
     EventStreamParser parser(64);
-    for (int i = 0; i < 10; ++i) parser.feed("data: 0123456789\n");
+    for (int i = 0; i < 10; ++i)
+        parser.feed("data: 0123456789\n");
     std::string_view frame;
     CHECK(parser.next(frame).has_error());
 }
@@ -141,7 +151,8 @@ TEST_CASE("many data lines together obey the limit") {
 TEST_CASE("a long stream of small frames keeps its order through buffer moves") {
     EventStreamParser parser;
     std::string all;
-    for (int i = 0; i < 20000; ++i) all += "{\"n\":" + std::to_string(i) + "}\n\n";
+    for (int i = 0; i < 20000; ++i)
+        all += "{\"n\":" + std::to_string(i) + "}\n\n";
     Frames frames;
     for (std::size_t at = 0; at < all.size(); at += 977) {
         parser.feed(std::string_view(all).substr(at, 977));
@@ -149,6 +160,7 @@ TEST_CASE("a long stream of small frames keeps its order through buffer moves") 
     }
     REQUIRE(frames.size() == 20000);
     for (int i = 0; i < 20000; ++i) {
-        if (frames[static_cast<std::size_t>(i)] != "{\"n\":" + std::to_string(i) + "}") FAIL("at " << i);
+        if (frames[static_cast<std::size_t>(i)] != "{\"n\":" + std::to_string(i) + "}")
+            FAIL("at " << i);
     }
 }

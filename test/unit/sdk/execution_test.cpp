@@ -1,9 +1,8 @@
 #include "opensandbox/commands.hpp"
-
-#include <catch2/catch.hpp>
-
 #include "sdk/output_event.hpp"
 #include "sdk/wire.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox::sdk;
 
@@ -76,8 +75,8 @@ TEST_CASE("output and pings do not end an execution") {
 }
 
 TEST_CASE("events carry what they carry on the wire") {
-    auto event = wire::decode_event(
-        R"({"type":"stdout","text":"a<b>\u0000\n","timestamp":1795297408856})");
+    auto event =
+        wire::decode_event(R"({"type":"stdout","text":"a<b>\u0000\n","timestamp":1795297408856})");
     REQUIRE(event.has_value());
     CHECK(event->type == EventType::standard_output);
     CHECK(event->text == std::string("a<b>\0\n", 6));
@@ -95,8 +94,9 @@ TEST_CASE("events carry what they carry on the wire") {
 }
 
 TEST_CASE("an event that is none is a protocol error that says why") {
-    for (std::string_view frame : {"", "[]", "{", R"({"text":"x"})", R"({"type":3})",
-                                   R"({"type":"error","error":7})", R"({"type":"stdout","text":1})"}) {
+    for (std::string_view frame :
+         {"", "[]", "{", R"({"text":"x"})", R"({"type":3})", R"({"type":"error","error":7})",
+          R"({"type":"stdout","text":1})"}) {
         auto event = wire::decode_event(frame);
         CAPTURE(frame);
         REQUIRE(event.has_error());
@@ -108,7 +108,8 @@ TEST_CASE("an event that is none is a protocol error that says why") {
 TEST_CASE("plain output takes the short cut and means the same as without it") {
     for (std::string_view frame :
          {R"({"type":"stdout","text":"hello\n","timestamp":1795297408856})",
-          R"({"type":"stderr","text":"","timestamp":0})", R"({"timestamp":1,"text":"x","type":"stdout"})",
+          R"({"type":"stderr","text":"","timestamp":0})",
+          R"({"timestamp":1,"text":"x","type":"stdout"})",
           R"({"type":"stdout","text":"\u003ca\u003e \"\\\/\b\f\r\t\u0000","timestamp":1})",
           R"({"type":"stdout"})"}) {
         CAPTURE(frame);
@@ -123,15 +124,27 @@ TEST_CASE("plain output takes the short cut and means the same as without it") {
 }
 
 TEST_CASE("what is not plain output does not take the short cut") {
-    for (std::string_view frame :
-         {"", "{", "{}", R"({"type":"init","text":"x"})", R"({"type":"stdout","text":"grün"})",
-          R"({"type":"stdout","text":"\u00fc"})", R"({"type":"stdout","text":"\ud83d\ude00"})",
-          R"({"type":"stdout","text":"a)", R"({"type":"stdout","text":"\x"})",
-          R"({"type":"stdout","text":"a","text":"b"})", R"({"type":"stdout","extra":1})",
-          R"({"type":"stdout","timestamp":01})", R"({"type":"stdout","timestamp":-1})",
-          R"({"type":"stdout","timestamp":1.5})", R"({"type":"stdout","timestamp":12345678901234567890})",
-          R"({"type":"stdout","timestamp":})", R"({"type":"stdout"}x)", R"({"type":"stdout",})",
-          R"({ "type":"stdout"})", R"({"text":"x"})", "{\"type\":\"stdout\",\"text\":\"a\nb\"}"}) {
+    for (std::string_view frame : {"",
+                                   "{",
+                                   "{}",
+                                   R"({"type":"init","text":"x"})",
+                                   R"({"type":"stdout","text":"grün"})",
+                                   R"({"type":"stdout","text":"\u00fc"})",
+                                   R"({"type":"stdout","text":"\ud83d\ude00"})",
+                                   R"({"type":"stdout","text":"a)",
+                                   R"({"type":"stdout","text":"\x"})",
+                                   R"({"type":"stdout","text":"a","text":"b"})",
+                                   R"({"type":"stdout","extra":1})",
+                                   R"({"type":"stdout","timestamp":01})",
+                                   R"({"type":"stdout","timestamp":-1})",
+                                   R"({"type":"stdout","timestamp":1.5})",
+                                   R"({"type":"stdout","timestamp":12345678901234567890})",
+                                   R"({"type":"stdout","timestamp":})",
+                                   R"({"type":"stdout"}x)",
+                                   R"({"type":"stdout",})",
+                                   R"({ "type":"stdout"})",
+                                   R"({"text":"x"})",
+                                   "{\"type\":\"stdout\",\"text\":\"a\nb\"}"}) {
         CAPTURE(frame);
         CHECK_FALSE(wire::scan_output_event(frame));
     }

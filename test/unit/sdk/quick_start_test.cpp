@@ -1,9 +1,9 @@
+#include "http/server.hpp"
+
 #include <catch2/catch.hpp>
 
 #include <opensandbox/blocking.hpp>
 #include <opensandbox/sandbox.hpp>
-
-#include "http/server.hpp"
 
 using namespace opensandbox::sdk;
 
@@ -17,7 +17,8 @@ opensandbox::Awaitable<void> serve(opensandbox::http::Exchange& exchange, std::u
     if (path == "/v1/sandboxes") {
         response = json_response(202, R"({"id":"q"})");
     } else if (path == "/v1/sandboxes/q/endpoints/44772") {
-        response = json_response(200, R"({"endpoint":"127.0.0.1:)" + std::to_string(port) + R"(/a"})");
+        response =
+            json_response(200, R"({"endpoint":"127.0.0.1:)" + std::to_string(port) + R"(/a"})");
     } else if (path == "/v1/sandboxes/q") {
         response = Response(204);
     } else if (path == "/a/command") {

@@ -12,14 +12,13 @@ TEST_CASE("addresses are split into host, port and path") {
         const char* prefix;
         const char* field;
     };
-    for (const Case& c : {Case{"localhost", "localhost", 80, "", "localhost"},
-                          Case{"127.0.0.1:8080", "127.0.0.1", 8080, "", "127.0.0.1:8080"},
-                          Case{"[::1]:8080", "::1", 8080, "", "[::1]:8080"},
-                          Case{"[::1]", "::1", 80, "", "[::1]"},
-                          Case{"http://h.example:1/", "h.example", 1, "", "h.example:1"},
-                          Case{"h:81/v1/sandboxes/x/proxy/44772", "h", 81,
-                               "/v1/sandboxes/x/proxy/44772", "h:81"},
-                          Case{"h/a%20b//", "h", 80, "/a%20b", "h"}}) {
+    for (const Case& c :
+         {Case{"localhost", "localhost", 80, "", "localhost"},
+          Case{"127.0.0.1:8080", "127.0.0.1", 8080, "", "127.0.0.1:8080"},
+          Case{"[::1]:8080", "::1", 8080, "", "[::1]:8080"}, Case{"[::1]", "::1", 80, "", "[::1]"},
+          Case{"http://h.example:1/", "h.example", 1, "", "h.example:1"},
+          Case{"h:81/v1/sandboxes/x/proxy/44772", "h", 81, "/v1/sandboxes/x/proxy/44772", "h:81"},
+          Case{"h/a%20b//", "h", 80, "/a%20b", "h"}}) {
         auto route = parse_route(c.text, "http");
         CAPTURE(c.text);
         REQUIRE(route.has_value());
@@ -31,8 +30,9 @@ TEST_CASE("addresses are split into host, port and path") {
 }
 
 TEST_CASE("what is no address is refused with itself and the accepted forms") {
-    for (const char* text : {"", ":80", "h:0", "h:65536", "h:x", "h:", "h:80x", "[::1", "[::1]x",
-                             "a b", "h/a b", "h/a?b", "h/a\r\nX: y", "h\r\n", "ftp://h", "https://h"}) {
+    for (const char* text :
+         {"", ":80", "h:0", "h:65536", "h:x", "h:", "h:80x", "[::1", "[::1]x", "a b", "h/a b",
+          "h/a?b", "h/a\r\nX: y", "h\r\n", "ftp://h", "https://h"}) {
         auto route = parse_route(text, "http");
         CAPTURE(text);
         REQUIRE(route.has_error());

@@ -1,10 +1,10 @@
 #include "sdk/wire.hpp"
 
-#include <catch2/catch.hpp>
-
 #include "base/clock.hpp"
 #include "json/document.hpp"
 #include "sdk/transport.hpp"
+
+#include <catch2/catch.hpp>
 
 using namespace opensandbox::sdk;
 namespace json = opensandbox::json;
@@ -110,11 +110,12 @@ TEST_CASE("an answer that lacks a member or has it wrong is a protocol error nam
         const char* body;
         const char* named;
     };
-    for (const Case& c : {Case{R"({"status":{"state":"x"},"createdAt":"2026-01-01T00:00:00Z"})", "id"},
-                          Case{R"({"id":"a","createdAt":"2026-01-01T00:00:00Z"})", "status"},
-                          Case{R"({"id":"a","status":{},"createdAt":"2026-01-01T00:00:00Z"})", "state"},
-                          Case{R"({"id":"a","status":{"state":"x"},"createdAt":"soon"})", "createdAt"},
-                          Case{"[]", "object"}, Case{"<html>", "object"}, Case{"", "object"}}) {
+    for (const Case& c :
+         {Case{R"({"status":{"state":"x"},"createdAt":"2026-01-01T00:00:00Z"})", "id"},
+          Case{R"({"id":"a","createdAt":"2026-01-01T00:00:00Z"})", "status"},
+          Case{R"({"id":"a","status":{},"createdAt":"2026-01-01T00:00:00Z"})", "state"},
+          Case{R"({"id":"a","status":{"state":"x"},"createdAt":"soon"})", "createdAt"},
+          Case{"[]", "object"}, Case{"<html>", "object"}, Case{"", "object"}}) {
         auto info = wire::decode_sandbox(c.body);
         CAPTURE(c.body);
         REQUIRE(info.has_error());
@@ -207,7 +208,8 @@ TEST_CASE("metrics need all five numbers; whole numbers are numbers") {
 
 TEST_CASE("failed answers of every shape become errors with code, status and request id") {
     opensandbox::http::Fields fields{{"X-Request-ID", "r1"}};
-    auto plain = error_of_answer(404, fields, R"({"code":"NATIVE::SANDBOX_NOT_FOUND","message":"gone"})");
+    auto plain =
+        error_of_answer(404, fields, R"({"code":"NATIVE::SANDBOX_NOT_FOUND","message":"gone"})");
     CHECK(plain.code() == ErrorCode::not_found);
     CHECK(plain.status() == 404);
     CHECK(plain.wire_code() == "NATIVE::SANDBOX_NOT_FOUND");
@@ -221,9 +223,13 @@ TEST_CASE("failed answers of every shape become errors with code, status and req
     CHECK(invalid.message() == "timeout: too small; page.0: bad");
 
     CHECK(error_of_answer(404, fields, R"({"detail":"Not Found"})").message() == "Not Found");
-    CHECK(error_of_answer(409, fields, R"({"detail":{"code":"C","message":"m"}})").wire_code() == "C");
-    CHECK(error_of_answer(401, fields, R"({"error":"Unauthorized: x"})").message() == "Unauthorized: x");
-    CHECK(error_of_answer(500, fields, "Internal Server Error\n").message() == "Internal Server Error");
-    CHECK(error_of_answer(503, fields, "").message() == "the server answered 503 Service Unavailable");
+    CHECK(error_of_answer(409, fields, R"({"detail":{"code":"C","message":"m"}})").wire_code() ==
+          "C");
+    CHECK(error_of_answer(401, fields, R"({"error":"Unauthorized: x"})").message() ==
+          "Unauthorized: x");
+    CHECK(error_of_answer(500, fields, "Internal Server Error\n").message() ==
+          "Internal Server Error");
+    CHECK(error_of_answer(503, fields, "").message() ==
+          "the server answered 503 Service Unavailable");
     CHECK(error_of_answer(500, fields, std::string(100000, 'x')).message().size() == 500);
 }
