@@ -1,9 +1,9 @@
 #include "base/log.hpp"
 
 #include "base/clock.hpp"
+#include "base/json_string.hpp"
 
 #include <atomic>
-#include <cstdio>
 #include <unistd.h>
 
 namespace opensandbox::log {
@@ -31,26 +31,6 @@ std::string_view name(Level level) {
     return "info";
 }
 
-void append_quoted(std::string& line, std::string_view text) {
-    line += '"';
-    for (char c : text) {
-        auto byte = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\') {
-            line += '\\';
-            line += c;
-        } else if (c == '\n') {
-            line += "\\n";
-        } else if (byte < 0x20 || byte == 0x7f) {
-            char escape[8];
-            std::snprintf(escape, sizeof escape, "\\u%04x", byte);
-            line += escape;
-        } else {
-            line += c;
-        }
-    }
-    line += '"';
-}
-
 bool needs_quotes(std::string_view text) {
     if (text.empty()) return true;
     for (char c : text) {
@@ -64,15 +44,15 @@ std::string json_line(Level level, std::string_view message, std::initializer_li
     std::string line = "{\"time\":\"" + to_rfc3339(now()) + "\",\"level\":\"";
     line += name(level);
     line += "\",\"message\":";
-    append_quoted(line, message);
+    append_json_string(line, message);
     for (const Value& value : values) {
         line += ',';
-        append_quoted(line, value.key);
+        append_json_string(line, value.key);
         line += ':';
         if (value.number) {
             line += value.text;
         } else {
-            append_quoted(line, value.text);
+            append_json_string(line, value.text);
         }
     }
     line += "}\n";
@@ -91,7 +71,7 @@ std::string text_line(Level level, std::string_view message, std::initializer_li
         line += value.key;
         line += '=';
         if (needs_quotes(value.text)) {
-            append_quoted(line, value.text);
+            append_json_string(line, value.text);
         } else {
             line += value.text;
         }

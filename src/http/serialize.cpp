@@ -1,5 +1,6 @@
 #include "http/serialize.hpp"
 
+#include "base/json_string.hpp"
 #include "http/head_parser.hpp"
 
 #include <charconv>
@@ -15,24 +16,6 @@ void append_number(std::string& out, std::uint64_t number, int base = 10) {
     char digits[20];
     auto [end, failure] = std::to_chars(digits, digits + sizeof(digits), number, base);
     out.append(digits, end);
-}
-
-void append_json_string(std::string& out, std::string_view text) {
-    out += '"';
-    for (char c : text) {
-        auto byte = static_cast<unsigned char>(c);
-        if (c == '"' || c == '\\') {
-            out += '\\';
-            out += c;
-        } else if (byte < 0x20) {
-            char escape[8];
-            std::snprintf(escape, sizeof(escape), "\\u%04x", byte);
-            out += escape;
-        } else {
-            out += c;
-        }
-    }
-    out += '"';
 }
 
 }  // namespace

@@ -1,10 +1,10 @@
 #include "image/host_image.hpp"
 
 #include "base/log.hpp"
+#include "base/remove_tree.hpp"
 #include "image/digest.hpp"
 #include "image/input_stream.hpp"
 #include "image/reference.hpp"
-#include "image/remove_tree.hpp"
 #include "image/staging.hpp"
 #include "json/document.hpp"
 

@@ -2,9 +2,9 @@
 
 #include "base/identifier.hpp"
 #include "base/log.hpp"
+#include "base/remove_tree.hpp"
 #include "base/scope_exit.hpp"
 #include "image/input_stream.hpp"
-#include "image/remove_tree.hpp"
 
 #include <sys/file.h>
 

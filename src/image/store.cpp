@@ -1,10 +1,10 @@
 #include "image/store.hpp"
 
 #include "base/log.hpp"
+#include "base/remove_tree.hpp"
 #include "image/catalog.hpp"
 #include "image/host_image.hpp"
 #include "image/import.hpp"
-#include "image/remove_tree.hpp"
 #include "image/staging.hpp"
 
 #include <sys/stat.h>

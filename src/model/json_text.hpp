@@ -1,5 +1,7 @@
 #pragma once
 
+#include "base/json_string.hpp"
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,10 +11,6 @@ namespace opensandbox::model {
 
 /// String pairs in the order the client gave them.
 using StringMap = std::vector<std::pair<std::string, std::string>>;
-
-/// Appends `text` as a JSON string. Bytes that are not UTF-8 become U+FFFD, so that the output is
-/// valid JSON whatever a client put into a header or a path.
-void append_json_string(std::string& out, std::string_view text);
 
 /// `text` as a JSON string.
 std::string json_string(std::string_view text);

@@ -21,9 +21,9 @@ std::string general_code(ErrorCode code) {
 
 http::Response error_response(int status, std::string_view code, std::string_view message) {
     std::string body = "{\"code\":";
-    model::append_json_string(body, code);
+    append_json_string(body, code);
     body += ",\"message\":";
-    model::append_json_string(body, message.empty() ? "An unexpected error occurred." : message);
+    append_json_string(body, message.empty() ? "An unexpected error occurred." : message);
     body += '}';
     return http::json_response(status, std::move(body));
 }

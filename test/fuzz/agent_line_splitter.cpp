@@ -1,5 +1,5 @@
 #include "agent/command/line_splitter.hpp"
-#include "agent/json_text.hpp"
+#include "base/json_string.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
             if (text.empty() || text.size() > limit) std::abort();
             joined += text;
             std::string json;
-            opensandbox::agent::append_json_string(json, text);
+            opensandbox::append_json_string(json, text);
             if (json.size() < 2) std::abort();
         };
         for (std::size_t at = 0; at < bytes.size(); at += step) {

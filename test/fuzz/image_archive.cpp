@@ -1,6 +1,6 @@
 // Any bytes, imported as an image. Whatever comes, nothing may be left beside an image that the
 // store names, and what it names must be there.
-#include "image/remove_tree.hpp"
+#include "base/remove_tree.hpp"
 #include "image/store.hpp"
 
 #include <cstdint>
@@ -34,7 +34,7 @@ class FuzzStore {
         limits_.max_entries = 1000;
         limits_.max_ratio = 100;
     }
-    ~FuzzStore() { (void)image::remove_tree(directory_); }
+    ~FuzzStore() { (void)opensandbox::remove_tree(directory_); }
 
     void import(const std::uint8_t* data, std::size_t size) {
         std::string bytes(reinterpret_cast<const char*>(data), size);

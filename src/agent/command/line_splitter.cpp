@@ -1,6 +1,6 @@
 #include "agent/command/line_splitter.hpp"
 
-#include "agent/json_text.hpp"
+#include "base/json_string.hpp"
 
 namespace opensandbox::agent {
 

@@ -1,6 +1,6 @@
 #include "agent/command/output_store.hpp"
 
-#include "agent/json_text.hpp"
+#include "base/json_string.hpp"
 
 #include <sys/mman.h>
 #include <sys/stat.h>

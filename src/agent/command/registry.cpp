@@ -1,7 +1,7 @@
 #include "agent/command/registry.hpp"
 
-#include "agent/json_text.hpp"
 #include "base/identifier.hpp"
+#include "base/json_string.hpp"
 
 namespace opensandbox::agent {
 namespace {

@@ -1,7 +1,7 @@
 #include "agent/files/file_info.hpp"
 
-#include "agent/json_text.hpp"
 #include "base/clock.hpp"
+#include "base/json_string.hpp"
 
 #include <sys/stat.h>
 

@@ -2,8 +2,8 @@
 #include "agent/files/glob.hpp"
 #include "agent/files/routes.hpp"
 #include "agent/files/tree_walk.hpp"
-#include "agent/json_text.hpp"
 #include "agent/reply.hpp"
+#include "base/json_string.hpp"
 
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 #include "agent/files/replace.hpp"
 #include "agent/files/routes.hpp"
-#include "agent/json_text.hpp"
 #include "agent/reply.hpp"
+#include "base/json_string.hpp"
 
 #include <sys/stat.h>
 

@@ -4,8 +4,8 @@
 #include "agent/files/move.hpp"
 #include "agent/files/permission.hpp"
 #include "agent/files/replacement_file.hpp"
-#include "agent/json_text.hpp"
 #include "agent/reply.hpp"
+#include "base/json_string.hpp"
 
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 #include "agent/metrics/sampler.hpp"
 
-#include "agent/json_text.hpp"
 #include "base/clock.hpp"
+#include "base/json_string.hpp"
 #include "net/task.hpp"
 
 #include <algorithm>

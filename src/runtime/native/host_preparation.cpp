@@ -1,11 +1,11 @@
 #include "base/log.hpp"
+#include "base/remove_tree.hpp"
 #include "base/scope_exit.hpp"
 #include "runtime/native/firewall.hpp"
 #include "runtime/native/host.hpp"
 #include "runtime/native/id_map.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/overlay.hpp"
-#include "runtime/native/remove_tree.hpp"
 #include "runtime/native/seccomp_filter.hpp"
 
 #include <arpa/inet.h>

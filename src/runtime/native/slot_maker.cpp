@@ -1,11 +1,11 @@
 #include "runtime/native/slot_maker.hpp"
 
+#include "base/remove_tree.hpp"
 #include "base/scope_exit.hpp"
 #include "runtime/native/id_map.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/message_socket.hpp"
 #include "runtime/native/overlay.hpp"
-#include "runtime/native/remove_tree.hpp"
 #include "runtime/native/slot_process.hpp"
 
 #include <sys/resource.h>

@@ -1,8 +1,8 @@
 #include "agent/command/event.hpp"
 #include "agent/command/line_splitter.hpp"
 #include "agent/command/routes.hpp"
-#include "agent/json_text.hpp"
 #include "agent/process/entrypoint.hpp"
+#include "base/json_string.hpp"
 #include "json/document.hpp"
 #include "printable.hpp"
 

@@ -106,7 +106,7 @@ TEST_CASE("no field value can forge a line", "[http][serialize]") {
 
 TEST_CASE("error bodies are JSON whatever the message holds", "[http][serialize]") {
     CHECK(error_body("A::B", "say \"hi\"\n\\") ==
-          "{\"code\":\"A::B\",\"message\":\"say \\\"hi\\\"\\u000a\\\\\"}");
+          "{\"code\":\"A::B\",\"message\":\"say \\\"hi\\\"\\n\\\\\"}");
 }
 
 TEST_CASE("every error code has its status", "[http][status]") {

@@ -1,8 +1,8 @@
 #include "archives.hpp"
 
+#include "base/remove_tree.hpp"
 #include "image/digest.hpp"
 #include "image/manifest.hpp"
-#include "image/remove_tree.hpp"
 
 #include <archive.h>
 #include <catch2/catch.hpp>

@@ -1,6 +1,6 @@
 #include "runtime/native/journal.hpp"
 
-#include "runtime/native/remove_tree.hpp"
+#include "base/remove_tree.hpp"
 #include "unit/runtime/outcome.hpp"
 
 #include <catch2/catch.hpp>

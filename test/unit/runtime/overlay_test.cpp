@@ -1,7 +1,7 @@
 #include "runtime/native/overlay.hpp"
 
+#include "base/remove_tree.hpp"
 #include "runtime/native/id_map.hpp"
-#include "runtime/native/remove_tree.hpp"
 #include "unit/runtime/outcome.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,12 +1,12 @@
 #include "unit/runtime/spawner_fixture.hpp"
 
 #include "base/identifier.hpp"
+#include "base/remove_tree.hpp"
 #include "net/task.hpp"
 #include "runtime/native/cgroup.hpp"
 #include "runtime/native/host.hpp"
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
-#include "runtime/native/remove_tree.hpp"
 
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>
@@ -68,7 +68,7 @@ SpawnerFixture::~SpawnerFixture() {
         ::kill(spawner_, SIGTERM);
         ::waitpid(spawner_, nullptr, 0);
     }
-    (void)native::remove_tree(state_);
+    (void)remove_tree(state_);
 }
 
 void SpawnerFixture::start_spawner() {

@@ -1,9 +1,9 @@
-#include "agent/json_text.hpp"
+#include "base/json_string.hpp"
 
 #include <charconv>
 #include <cstring>
 
-namespace opensandbox::agent {
+namespace opensandbox {
 namespace {
 
 constexpr std::uint64_t kOnes = 0x0101010101010101U;
@@ -129,4 +129,4 @@ std::size_t incomplete_utf8_tail(std::string_view bytes) {
     return 0;
 }
 
-}  // namespace opensandbox::agent
+}  // namespace opensandbox

@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-namespace opensandbox::agent {
+namespace opensandbox {
 
 /// Appends `bytes` as a JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD, one for
 /// each ill-formed part (execd contract 2.2).
@@ -16,4 +16,4 @@ void append_integer(std::string& out, std::int64_t number);
 /// How many bytes at the end (0 to 3) begin a UTF-8 character that is not complete yet.
 std::size_t incomplete_utf8_tail(std::string_view bytes);
 
-}  // namespace opensandbox::agent
+}  // namespace opensandbox

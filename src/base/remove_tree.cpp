@@ -1,4 +1,4 @@
-#include "image/remove_tree.hpp"
+#include "base/remove_tree.hpp"
 
 #include "base/identifier.hpp"
 #include "base/unique_fd.hpp"
@@ -14,7 +14,7 @@
 #include <string_view>
 #include <unistd.h>
 
-namespace opensandbox::image {
+namespace opensandbox {
 namespace {
 
 struct CloseDirectory {
@@ -97,4 +97,4 @@ Status remove_tree(const std::filesystem::path& directory) {
     return Error::from_errno(number, "remove " + directory.string());
 }
 
-}  // namespace opensandbox::image
+}  // namespace opensandbox
