@@ -1,5 +1,7 @@
 #include "server/config.hpp"
 
+#include "server/toml_text.hpp"
+
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
@@ -219,6 +221,7 @@ std::optional<log::Format> parse_log_format(std::string_view text) {
 }
 
 Result<Config> parse_config(std::string_view text, std::string_view source) {
+    if (auto checked = check_toml_text(text, source); !checked) return checked.error();
     try {
         toml::table root = toml::parse(text, source);
         Reader reader(root);

@@ -120,6 +120,30 @@ TEST_CASE("config: a syntax error says where") {
     REQUIRE_THAT(config.error().message(), Catch::StartsWith("/etc/x.toml:2:"));
 }
 
+TEST_CASE("config: what the parser itself would abort on is an error, too") {
+    for (const char* text : {"[=]", "[.a]", "[[=", "[ =", "[a.", "[\xff]", "\xff"}) {
+        INFO(text);
+        auto config = parse_config(text, "x.toml");
+        REQUIRE_FALSE(config.has_value());
+        CHECK_THAT(config.error().message(), Catch::StartsWith("x.toml:"));
+    }
+}
+
+TEST_CASE("config: characters beyond ASCII belong in quotes and comments") {
+    auto good = parse_config(
+        "\xef\xbb\xbf# gr\xc3\xbc\xc3\x9f"
+        "e\n\"\xc3\xa4\" = '\xc3\xb6'\n[server]\n"
+        "api_key = \"\"\"a\n\xc3\xa4\\\"\"\"\"\nx = '''\xc3\xa4'''",
+        "x");
+    REQUIRE(good.has_value());
+    auto bad = parse_config(
+        "a = \"\xc3\xa4\"\n\ngr\xc3\xb6\xc3\x9f"
+        "e = 1",
+        "x.toml");
+    REQUIRE_FALSE(bad.has_value());
+    CHECK_THAT(bad.error().message(), Catch::StartsWith("x.toml:3: "));
+}
+
 TEST_CASE("config: a missing file is an error that names it") {
     auto config = load_config("/nonexistent/x.toml");
     REQUIRE_THAT(config.error().message(), Catch::Contains("/nonexistent/x.toml"));
