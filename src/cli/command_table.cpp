@@ -47,6 +47,19 @@ const std::vector<Option>& global_options() {
     return options;
 }
 
+Command make_document_command(std::string_view group, std::string_view name,
+                              std::string_view summary, std::vector<Positional> positionals,
+                              Awaitable<Outcome> (*run)(Invocation&)) {
+    Command command;
+    command.group = group;
+    command.name = name;
+    command.summary = summary;
+    command.positionals = std::move(positionals);
+    command.formats = {Format::table, Format::json, Format::yaml};
+    command.run = run;
+    return command;
+}
+
 CommandTable make_command_table() {
     CommandTable table;
     table.groups = {{"sandbox", "Create, list, inspect and delete sandboxes."},

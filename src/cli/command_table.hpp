@@ -54,6 +54,11 @@ struct Command {
     }
 };
 
+/// A command that prints one document: a table unless JSON or YAML is asked for.
+Command make_document_command(std::string_view group, std::string_view name,
+                              std::string_view summary, std::vector<Positional> positionals,
+                              Awaitable<Outcome> (*run)(Invocation&));
+
 struct Group {
     std::string_view name;
     std::string_view summary;

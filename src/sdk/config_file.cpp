@@ -1,5 +1,8 @@
 #include "sdk/config_file.hpp"
 
+#include "base/toml_text.hpp"
+#include "sdk/transport.hpp"
+
 #include <cstdlib>
 #include <fstream>
 #include <sstream>
@@ -45,6 +48,7 @@ std::filesystem::path default_config_path() {
 }
 
 Result<ConfigFile> parse_config_file(std::string_view text, std::string_view path) {
+    if (auto checked = check_toml_text(text, path); !checked) return to_public(checked.error());
     toml::table root;
     try {
         root = toml::parse(text, path);

@@ -1,6 +1,6 @@
 #include "server/config.hpp"
 
-#include "server/toml_text.hpp"
+#include "base/toml_text.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,4 +1,3 @@
-// The bodies of asio and of Beast's separately compiled parts, once for the whole program.
+// The bodies of asio, once for the whole program.
 #include <boost/asio/impl/src.hpp>
 #include <boost/asio/ssl/impl/src.hpp>
-#include <boost/beast/src.hpp>

@@ -139,18 +139,6 @@ Awaitable<Outcome> replace(Invocation& invocation) {
     co_return invocation.print_done("Replaced in: " + path);
 }
 
-Command make(std::string_view name, std::string_view summary, std::vector<Positional> positionals,
-             Awaitable<Outcome> (*run)(Invocation&)) {
-    Command command;
-    command.group = "file";
-    command.name = name;
-    command.summary = summary;
-    command.positionals = std::move(positionals);
-    command.formats = {Format::table, Format::json, Format::yaml};
-    command.run = run;
-    return command;
-}
-
 std::vector<Option> permission_options(bool mode_required) {
     return {{"--mode", 0, "OCTAL", "Permission bits, such as 644 or 0755.", false, mode_required},
             {"--owner", 0, "NAME", "Owner."},
@@ -162,44 +150,49 @@ std::vector<Option> permission_options(bool mode_required) {
 void add_file_commands(CommandTable& table) {
     add_file_transfer_commands(table);
 
-    Command command = make("info", "Show what a path is.", {kSandboxId, kManyPaths}, info);
+    Command command = make_document_command("file", "info", "Show what a path is.",
+                                            {kSandboxId, kManyPaths}, info);
     command.examples = {{"file info SANDBOX_ID /etc/hosts /tmp", "two paths at once"}};
     table.commands.push_back(std::move(command));
 
-    command = make("ls", "List a directory.", {kSandboxId, kOnePath}, list);
+    command =
+        make_document_command("file", "ls", "List a directory.", {kSandboxId, kOnePath}, list);
     command.options = {{"--depth", 0, "NUMBER", "Levels to show (default 1)."}};
     command.examples = {{"file ls SANDBOX_ID /work", "what is in it"}};
     table.commands.push_back(std::move(command));
 
-    command = make("search", "Find files by name.", {kSandboxId, kOnePath}, search);
+    command = make_document_command("file", "search", "Find files by name.", {kSandboxId, kOnePath},
+                                    search);
     command.options = {{"--pattern", 'p', "GLOB", "Glob for the base name.", false, true}};
     command.examples = {{"file search SANDBOX_ID /work -p '*.py'", "at any depth"}};
     table.commands.push_back(std::move(command));
 
-    command = make("mkdir", "Make directories, with their parents.", {kSandboxId, kManyPaths},
-                   make_directories);
+    command = make_document_command("file", "mkdir", "Make directories, with their parents.",
+                                    {kSandboxId, kManyPaths}, make_directories);
     command.options = permission_options(false);
-    command.examples = {{"file mkdir SANDBOX_ID /work/a /work/b --mode 700", "two of them"}};
-    table.commands.push_back(std::move(command));
-
-    command = make("rm", "Delete files.", {kSandboxId, kManyPaths}, remove);
-    table.commands.push_back(std::move(command));
-    command = make("rmdir", "Delete directories with all that is in them.",
-                   {kSandboxId, kManyPaths}, remove_directories);
+    command.examples = {{"file mkdir SANDBOX_ID /data/a /data/b --mode 700", "two of them"}};
     table.commands.push_back(std::move(command));
 
     command =
-        make("mv", "Move or rename a file or directory.",
-             {kSandboxId, {"SOURCE", "What to move."}, {"DESTINATION", "Its new path."}}, move);
+        make_document_command("file", "rm", "Delete files.", {kSandboxId, kManyPaths}, remove);
+    table.commands.push_back(std::move(command));
+    command = make_document_command("file", "rmdir", "Delete directories with all that is in them.",
+                                    {kSandboxId, kManyPaths}, remove_directories);
     table.commands.push_back(std::move(command));
 
-    command = make("chmod", "Set permissions and owner.", {kSandboxId, kOnePath}, change_mode);
+    command = make_document_command(
+        "file", "mv", "Move or rename a file or directory.",
+        {kSandboxId, {"SOURCE", "What to move."}, {"DESTINATION", "Its new path."}}, move);
+    table.commands.push_back(std::move(command));
+
+    command = make_document_command("file", "chmod", "Set permissions and owner.",
+                                    {kSandboxId, kOnePath}, change_mode);
     command.options = permission_options(true);
-    command.examples = {{"file chmod SANDBOX_ID /work/run.sh --mode 755", "make it executable"}};
+    command.examples = {{"file chmod SANDBOX_ID /data/run.sh --mode 755", "make it executable"}};
     table.commands.push_back(std::move(command));
 
-    command = make("replace", "Replace text in a file, everywhere in it.", {kSandboxId, kOnePath},
-                   replace);
+    command = make_document_command("file", "replace", "Replace text in a file, everywhere in it.",
+                                    {kSandboxId, kOnePath}, replace);
     command.options = {{"--old", 0, "TEXT", "Text to search for.", false, true},
                        {"--new", 0, "TEXT", "Text to put there.", false, true}};
     command.examples = {{"file replace SANDBOX_ID /etc/motd --old hello --new bye", "one word"}};

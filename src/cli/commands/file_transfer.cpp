@@ -131,23 +131,12 @@ Awaitable<Outcome> download(Invocation& invocation) {
     co_return invocation.print_done("Downloaded: " + remote + " → " + local);
 }
 
-Command make(std::string_view name, std::string_view summary, std::vector<Positional> positionals,
-             Awaitable<Outcome> (*run)(Invocation&)) {
-    Command command;
-    command.group = "file";
-    command.name = name;
-    command.summary = summary;
-    command.positionals = std::move(positionals);
-    command.formats = {Format::table, Format::json, Format::yaml};
-    command.run = run;
-    return command;
-}
-
 }  // namespace
 
 void add_file_transfer_commands(CommandTable& table) {
     const Option encoding{"--encoding", 0, "NAME", "Only utf-8: bytes go through as they are."};
-    Command command = make("cat", "Print a file.", {kSandboxId, kPath}, cat);
+    Command command =
+        make_document_command("file", "cat", "Print a file.", {kSandboxId, kPath}, cat);
     command.options = {encoding};
     command.formats = {Format::raw};
     command.examples = {{"file cat SANDBOX_ID /etc/os-release", "print it"}};
@@ -157,32 +146,34 @@ void add_file_transfer_commands(CommandTable& table) {
         {"--mode", 0, "OCTAL", "Permission bits, such as 644 or 0755."},
         {"--owner", 0, "NAME", "Owner."},
         {"--group", 0, "NAME", "Group."}};
-    command = make("write", "Write text or standard input to a file.", {kSandboxId, kPath}, write);
+    command = make_document_command("file", "write", "Write text or standard input to a file.",
+                                    {kSandboxId, kPath}, write);
     command.options = {{"--content", 'c', "TEXT", "Text to write (default: standard input)."},
                        encoding};
     command.options.insert(command.options.end(), permissions.begin(), permissions.end());
     command.examples = {{"file write SANDBOX_ID /tmp/a.txt -c hello", "a word"},
-                        {"file write SANDBOX_ID /work/run.sh --mode 755 < run.sh", "a script"}};
+                        {"file write SANDBOX_ID /data/run.sh --mode 755 < run.sh", "a script"}};
     table.commands.push_back(std::move(command));
 
-    command = make("upload", "Copy a local file into the sandbox.",
-                   {kSandboxId,
-                    {"LOCAL", "Local file; - for standard input."},
-                    {"REMOTE", "Path in the sandbox; with / at its end, a directory there."}},
-                   upload);
+    command = make_document_command(
+        "file", "upload", "Copy a local file into the sandbox.",
+        {kSandboxId,
+         {"LOCAL", "Local file; - for standard input."},
+         {"REMOTE", "Path in the sandbox; with / at its end, a directory there."}},
+        upload);
     command.options = permissions;
     command.details = "The file keeps its permission bits unless --mode says otherwise.";
-    command.examples = {{"file upload SANDBOX_ID data.csv /work/data.csv", "one file"},
-                        {"file upload SANDBOX_ID - /work/all.tar < all.tar", "standard input"}};
+    command.examples = {{"file upload SANDBOX_ID data.csv /data/data.csv", "one file"},
+                        {"file upload SANDBOX_ID - /data/all.tar < all.tar", "standard input"}};
     table.commands.push_back(std::move(command));
 
-    command = make("download", "Copy a file out of the sandbox.",
-                   {kSandboxId,
-                    {"REMOTE", "Path in the sandbox."},
-                    {"LOCAL", "Local file or directory; - for standard output."}},
-                   download);
+    command = make_document_command("file", "download", "Copy a file out of the sandbox.",
+                                    {kSandboxId,
+                                     {"REMOTE", "Path in the sandbox."},
+                                     {"LOCAL", "Local file or directory; - for standard output."}},
+                                    download);
     command.details = "A local file is replaced only when all of it has come.";
-    command.examples = {{"file download SANDBOX_ID /work/out.png .", "into this directory"}};
+    command.examples = {{"file download SANDBOX_ID /data/out.png .", "into this directory"}};
     table.commands.push_back(std::move(command));
 }
 

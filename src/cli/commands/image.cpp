@@ -106,29 +106,18 @@ Awaitable<Outcome> remove(Invocation& invocation) {
     co_return invocation.print_done("Removed: " + reference);
 }
 
-Command make(std::string_view name, std::string_view summary, std::vector<Positional> positionals,
-             Awaitable<Outcome> (*run)(Invocation&)) {
-    Command command;
-    command.group = "image";
-    command.name = name;
-    command.summary = summary;
-    command.positionals = std::move(positionals);
-    command.formats = {Format::table, Format::json, Format::yaml};
-    command.run = run;
-    return command;
-}
-
 }  // namespace
 
 void add_image_commands(CommandTable& table) {
-    Command command = make("list", "List the server's images.", {}, list);
+    Command command = make_document_command("image", "list", "List the server's images.", {}, list);
     command.examples = {{"image list", "all of them"}};
     table.commands.push_back(std::move(command));
 
-    command = make("import", "Give the server an image from this machine.",
-                   {{"PATH", "Archive or directory; - for standard input."},
-                    {kReference, "Name for it: NAME or NAME:TAG."}},
-                   import);
+    command =
+        make_document_command("image", "import", "Give the server an image from this machine.",
+                              {{"PATH", "Archive or directory; - for standard input."},
+                               {kReference, "Name for it: NAME or NAME:TAG."}},
+                              import);
     command.details =
         "An archive is an OCI layout, what 'docker save' writes, or a root file system; plain,\n"
         "gzip or zstd. A directory is a root file system or an OCI layout.";
@@ -137,8 +126,8 @@ void add_image_commands(CommandTable& table) {
                         {"image import - python:3.12 < python.tar", "standard input"}};
     table.commands.push_back(std::move(command));
 
-    command = make("remove", "Remove an image that no sandbox uses.",
-                   {{kReference, "NAME or NAME:TAG."}}, remove);
+    command = make_document_command("image", "remove", "Remove an image that no sandbox uses.",
+                                    {{kReference, "NAME or NAME:TAG."}}, remove);
     table.commands.push_back(std::move(command));
 }
 

@@ -11,8 +11,6 @@ namespace {
 
 constexpr std::string_view kId = "SANDBOX_ID";
 const Positional kOneId{kId, "The sandbox's id."};
-const std::vector<Format> kFormats{Format::table, Format::json, Format::yaml};
-
 const std::vector<std::string_view>& known_states() {
     static const std::vector<std::string_view> states{"Pending",    "Running",  "Pausing",
                                                       "Paused",     "Resuming", "Stopping",
@@ -208,24 +206,13 @@ Awaitable<Outcome> metrics(Invocation& invocation) {
     co_return invocation.print_object(describe(*metrics));
 }
 
-Command make(std::string_view name, std::string_view summary,
-             Awaitable<Outcome> (*run)(Invocation&)) {
-    Command command;
-    command.group = "sandbox";
-    command.name = name;
-    command.summary = summary;
-    command.formats = kFormats;
-    command.run = run;
-    return command;
-}
-
 }  // namespace
 
 void add_sandbox_create_command(CommandTable& table);
 
 void add_sandbox_commands(CommandTable& table) {
     add_sandbox_create_command(table);
-    Command command = make("list", "List sandboxes.", list);
+    Command command = make_document_command("sandbox", "list", "List sandboxes.", {}, list);
     command.options = {{"--state", 's', "STATE", "Only sandboxes in this state.", true},
                        {"--metadata", 'm', "KEY=VALUE", "Only sandboxes with this label.", true},
                        {"--page", 0, "NUMBER", "Page to show, from 1."},
@@ -234,45 +221,45 @@ void add_sandbox_commands(CommandTable& table) {
                         {"sandbox list -s running -m team=blue -o json", "filtered, for scripts"}};
     table.commands.push_back(std::move(command));
 
-    command = make("get", "Show one sandbox.", get);
-    command.positionals = {kOneId};
+    command = make_document_command("sandbox", "get", "Show one sandbox.", {kOneId}, get);
     command.examples = {{"sandbox get SANDBOX_ID -o yaml", "all that is known about it"}};
     table.commands.push_back(std::move(command));
 
-    command = make("kill", "Delete sandboxes.", kill);
-    command.positionals = {{kId, "Ids, one or more.", Positional::Count::many}};
+    command = make_document_command("sandbox", "kill", "Delete sandboxes.",
+                                    {{kId, "Ids, one or more.", Positional::Count::many}}, kill);
     command.examples = {{"sandbox kill SANDBOX_ID", "delete one"}};
     table.commands.push_back(std::move(command));
 
-    command = make("renew", "Set the time at which a sandbox is deleted.", renew);
-    command.positionals = {kOneId};
+    command = make_document_command("sandbox", "renew",
+                                    "Set the time at which a sandbox is deleted.", {kOneId}, renew);
     command.options = {{"--timeout", 't', "DURATION", "From now on.", false, true}};
     command.examples = {{"sandbox renew SANDBOX_ID -t 1h", "let it live for another hour"}};
     table.commands.push_back(std::move(command));
 
-    command = make("pause", "Pause a sandbox.", pause);
-    command.positionals = {kOneId};
+    command = make_document_command("sandbox", "pause", "Pause a sandbox.", {kOneId}, pause);
     table.commands.push_back(std::move(command));
 
-    command = make("resume", "Resume a paused sandbox.", resume);
-    command.positionals = {kOneId};
+    command =
+        make_document_command("sandbox", "resume", "Resume a paused sandbox.", {kOneId}, resume);
     command.options = {
         {"--skip-health-check", 0, "", "Do not wait until it answers."},
         {"--resume-timeout", 0, "DURATION", "Longest wait for an answer (default 30s)."}};
     table.commands.push_back(std::move(command));
 
-    command = make("endpoint", "Show where a port of a sandbox can be reached.", endpoint);
-    command.positionals = {kOneId};
+    command =
+        make_document_command("sandbox", "endpoint",
+                              "Show where a port of a sandbox can be reached.", {kOneId}, endpoint);
     command.options = {{"--port", 'p', "PORT", "Port inside the sandbox.", false, true}};
     command.examples = {{"sandbox endpoint SANDBOX_ID -p 8000", "address of a web server in it"}};
     table.commands.push_back(std::move(command));
 
-    command = make("health", "Ask whether a sandbox answers; exit code 0 when it does.", health);
-    command.positionals = {kOneId};
+    command = make_document_command("sandbox", "health",
+                                    "Ask whether a sandbox answers; exit code 0 when it does.",
+                                    {kOneId}, health);
     table.commands.push_back(std::move(command));
 
-    command = make("metrics", "Show what a sandbox uses.", metrics);
-    command.positionals = {kOneId};
+    command =
+        make_document_command("sandbox", "metrics", "Show what a sandbox uses.", {kOneId}, metrics);
     command.formats.push_back(Format::raw);
     command.options = {{"--watch", 0, "", "Go on with a sample a second."}};
     command.examples = {{"sandbox metrics SANDBOX_ID --watch", "follow it"}};

@@ -8,6 +8,17 @@
 namespace opensandbox::server {
 namespace {
 
+/// The document, or the error in the contract's shape.
+Awaitable<void> respond_json(http::Exchange& exchange, Result<std::string> json) {
+    http::Response response;
+    if (json) {
+        response = http::json_response(200, std::move(json.value()));
+    } else {
+        response = error_response(json.error());
+    }
+    co_await exchange.respond(std::move(response));
+}
+
 Awaitable<void> create_sandbox(Services& services, http::Exchange& exchange) {
     auto begin = std::chrono::steady_clock::now();
     bool success = false;
@@ -82,13 +93,13 @@ Awaitable<void> renew_sandbox(Services& services, http::Exchange& exchange) {
         co_return co_await exchange.respond(std::move(refusal));
     }
     auto renewed = co_await services.lifecycle.renew(id, std::get<Timestamp>(parsed));
-    http::Response response;
+    Result<std::string> answer = Error();
     if (renewed) {
-        response = http::json_response(200, "{\"expiresAt\":\"" + to_rfc3339(*renewed) + "\"}");
+        answer = "{\"expiresAt\":\"" + to_rfc3339(*renewed) + "\"}";
     } else {
-        response = error_response(renewed.error());
+        answer = renewed.error();
     }
-    co_await exchange.respond(std::move(response));
+    co_await respond_json(exchange, std::move(answer));
 }
 
 Awaitable<void> patch_metadata(Services& services, http::Exchange& exchange) {
@@ -102,13 +113,7 @@ Awaitable<void> patch_metadata(Services& services, http::Exchange& exchange) {
     }
     auto& patch = std::get<model::MetadataPatch>(parsed);
     auto patched = co_await services.lifecycle.patch_metadata(id, std::move(patch));
-    http::Response response;
-    if (patched) {
-        response = http::json_response(200, std::move(patched.value()));
-    } else {
-        response = error_response(patched.error());
-    }
-    co_await exchange.respond(std::move(response));
+    co_await respond_json(exchange, std::move(patched));
 }
 
 }  // namespace

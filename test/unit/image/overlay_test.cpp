@@ -40,10 +40,7 @@ TEST_CASE("the kernel stacks the layers as the image means them") {
         options += layer.string() + ":";
     options.pop_back();
     TemporaryDirectory target;
-    if (::mount("overlay", target.path().c_str(), "overlay", MS_RDONLY, options.c_str()) != 0) {
-        WARN("cannot mount an overlay here");
-        return;
-    }
+    REQUIRE(::mount("overlay", target.path().c_str(), "overlay", MS_RDONLY, options.c_str()) == 0);
     ScopeExit unmount([&] { ::umount2(target.path().c_str(), MNT_DETACH); });
     std::vector<std::string> seen;
     for (const auto& entry : fs::recursive_directory_iterator(target.path())) {

@@ -11,12 +11,6 @@ using runtime::native::FirewallOptions;
 using runtime::native::install_firewall;
 using runtime::native::remove_firewall;
 
-#define NEEDS_NAMESPACES()                                         \
-    if (!TestNamespace::permitted()) {                             \
-        WARN("not permitted to make network namespaces: skipped"); \
-        return;                                                    \
-    }
-
 namespace {
 
 /// What a program inside would see of each boundary, as errno values.
@@ -38,7 +32,6 @@ Reach probe(const Topology& net, const Sandbox& from, const Sandbox& other) {
 }  // namespace
 
 TEST_CASE("without the firewall a sandbox reaches everything, so the other tests can fail") {
-    NEEDS_NAMESPACES();
     Topology net;
     const auto reach = probe(net, net.a, net.b);
     CHECK(reach.sandbox == 0);
@@ -49,7 +42,6 @@ TEST_CASE("without the firewall a sandbox reaches everything, so the other tests
 }
 
 TEST_CASE("a sandbox reaches the outside and nothing else, and is told so at once") {
-    NEEDS_NAMESPACES();
     Topology net;
     net.install();
     const auto before = net.denied();
@@ -63,7 +55,6 @@ TEST_CASE("a sandbox reaches the outside and nothing else, and is told so at onc
 }
 
 TEST_CASE("the firewall removed, its boundaries are gone with it") {
-    NEEDS_NAMESPACES();
     Topology net;
     net.install();
     net.host.run([] { return remove_firewall(table).value(); });
@@ -71,7 +62,6 @@ TEST_CASE("the firewall removed, its boundaries are gone with it") {
 }
 
 TEST_CASE("the outside sees the host's address, not the sandbox's") {
-    NEEDS_NAMESPACES();
     Topology net;
     Listener listener(net.outside, outside_address, 8000);
     REQUIRE(connect_to(net.a.place, outside_address, 8000) == 0);
@@ -82,7 +72,6 @@ TEST_CASE("the outside sees the host's address, not the sandbox's") {
 }
 
 TEST_CASE("datagrams are refused with an error that names no host address but the gateway's") {
-    NEEDS_NAMESPACES();
     Topology net;
     net.install();
     for (const auto& target : {metadata_address, std::string("100.100.100.200"), net.b.address}) {
@@ -98,7 +87,6 @@ TEST_CASE("datagrams are refused with an error that names no host address but th
 }
 
 TEST_CASE("the host reaches a sandbox and gets its answers") {
-    NEEDS_NAMESPACES();
     Topology net;
     net.install();
     const Listener inside(net.a.place, net.a.address, 8000);
@@ -106,7 +94,6 @@ TEST_CASE("the host reaches a sandbox and gets its answers") {
 }
 
 TEST_CASE("nobody outside opens a connection to a sandbox") {
-    NEEDS_NAMESPACES();
     Topology net;
     const Listener inside(net.a.place, net.a.address, 8000);
     REQUIRE(connect_to(net.outside, net.a.address, 8000) == 0);
@@ -117,7 +104,6 @@ TEST_CASE("nobody outside opens a connection to a sandbox") {
 }
 
 TEST_CASE("forged source addresses are dropped") {
-    NEEDS_NAMESPACES();
     const std::string foreign = "198.51.100.7";
     const auto source = GENERATE(as<std::string>{}, "198.51.100.7", "10.77.0.3", "10.77.0.1");
     INFO("source " << source);
@@ -144,7 +130,6 @@ TEST_CASE("forged source addresses are dropped") {
 }
 
 TEST_CASE("a packet that fits no connection does not get out") {
-    NEEDS_NAMESPACES();
     Topology net;
     const SegmentTap arrivals(net.outside);
     send_senseless_segment(net.a.place, net.a.address, outside_address, 4000, 4001);
@@ -157,7 +142,6 @@ TEST_CASE("a packet that fits no connection does not get out") {
 }
 
 TEST_CASE("a packet to the host that fits no connection is dropped without an answer") {
-    NEEDS_NAMESPACES();
     Topology net;
     net.install();
     const SegmentTap answers(net.a.place);
@@ -168,7 +152,6 @@ TEST_CASE("a packet to the host that fits no connection is dropped without an an
 }
 
 TEST_CASE("IPv6 from a sandbox goes nowhere") {
-    NEEDS_NAMESPACES();
     Topology net;
     net.enable_ipv6();
     const Receiver on_host(net.host, host_ipv6, 9000);
@@ -195,7 +178,6 @@ TEST_CASE("IPv6 from a sandbox goes nowhere") {
 }
 
 TEST_CASE("ARP does not tell a sandbox which addresses the host has") {
-    NEEDS_NAMESPACES();
     Topology net;
     net.install();
     CHECK_FALSE(net.a.resolves_by_arp(host_outer));
@@ -204,7 +186,6 @@ TEST_CASE("ARP does not tell a sandbox which addresses the host has") {
 }
 
 TEST_CASE("a port of the host that is handed on to a container stays out of reach") {
-    NEEDS_NAMESPACES();
     Topology net;
     net.publish_port(8080, outside_address, 8000);
     const Listener container(net.outside, outside_address, 8000);
@@ -215,7 +196,6 @@ TEST_CASE("a port of the host that is handed on to a container stays out of reac
 }
 
 TEST_CASE("traffic that is no sandbox's is untouched") {
-    NEEDS_NAMESPACES();
     Topology net;
     const Sandbox container(net.host, "cont", "10.88.0.2");
     net.publish_port(8080, outside_address, 8000);
@@ -235,7 +215,6 @@ TEST_CASE("traffic that is no sandbox's is untouched") {
 }
 
 TEST_CASE("installing again replaces the rules and keeps connections") {
-    NEEDS_NAMESPACES();
     Topology net;
     net.install();
     const auto first = net.host.run([] { return firewall_state(table).value(); });
@@ -251,7 +230,6 @@ TEST_CASE("installing again replaces the rules and keeps connections") {
 }
 
 TEST_CASE("two firewalls stand side by side, and removing one leaves the other") {
-    NEEDS_NAMESPACES();
     Topology net;
     net.install();
     const auto count = [&](const std::string& name) {

@@ -137,6 +137,9 @@ TEST_CASE("a malformed configuration file is refused with its line or key") {
     auto syntax = parse_config_file("[connection]\ndomain = \n", "config.toml");
     REQUIRE(syntax.has_error());
     CHECK(syntax.error().message().find("config.toml, line 2") != std::string::npos);
+    auto bytes = parse_config_file("[connection]\n\xff = 1\n", "config.toml");
+    REQUIRE_FALSE(bytes);
+    CHECK(bytes.error().message().find("config.toml:2") != std::string::npos);
     auto type = parse_config_file("[connection]\nrequest_timeout = \"30\"\n", "config.toml");
     REQUIRE(type.has_error());
     CHECK(type.error().message().find("connection.request_timeout") != std::string::npos);

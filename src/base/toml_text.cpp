@@ -1,8 +1,8 @@
-#include "server/toml_text.hpp"
+#include "base/toml_text.hpp"
 
 #include <string>
 
-namespace opensandbox::server {
+namespace opensandbox {
 namespace {
 
 /// Follows a document just far enough to know what is quoted or commented.
@@ -75,4 +75,4 @@ Status check_toml_text(std::string_view text, std::string_view source) {
                      ": characters beyond ASCII must be in quotes or in a comment");
 }
 
-}  // namespace opensandbox::server
+}  // namespace opensandbox
