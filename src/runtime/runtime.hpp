@@ -62,6 +62,7 @@ struct Figures {
     std::uint64_t slot_hits = 0;    ///< creates served from a blank
     std::uint64_t slot_misses = 0;  ///< creates that had to make one
     std::uint64_t sandboxes = 0;
+    friend bool operator==(const Figures&, const Figures&) = default;
 };
 
 /// All functions run on the server's event loop and never block it.

@@ -66,12 +66,12 @@ void SlotPool::resize(std::uint32_t size) {
 void SlotPool::take(Taker taker) {
     note_activity();
     takers_.push_back(std::move(taker));
-    const std::size_t waiting = takers_.size();
-    serve_takers();
-    if (takers_.size() == waiting)
+    // Those that came before have a claim to the oldest blanks, also to one that still matures.
+    if (blanks_.size() < takers_.size())
         ++misses_;
     else
         ++hits_;
+    serve_takers();
     schedule();
 }
 

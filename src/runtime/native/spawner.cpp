@@ -159,7 +159,6 @@ void Spawner::greet(const std::shared_ptr<Connection>& peer, const Hello& hello)
     if (hello.version != protocol_version) return;
     peer->greeted = true;
     pool_.resize(std::min(hello.pool_size, 1000U));
-    announced_ = {};
 }
 
 void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
@@ -226,16 +225,11 @@ void Spawner::announce_figures() {
     figures.slot_hits = pool_.hits();
     figures.slot_misses = pool_.misses();
     figures.sandboxes = sandboxes_.size();
-    if (figures.slots_ready == announced_.slots_ready &&
-        figures.slot_hits == announced_.slot_hits &&
-        figures.slot_misses == announced_.slot_misses &&
-        figures.sandboxes == announced_.sandboxes) {
-        return;
-    }
-    announced_ = figures;
     // A copy, since a peer that is gone is taken off the list.
     for (const auto& peer : std::list(peers_)) {
-        if (peer->greeted && peer->outgoing.empty()) send(peer, FiguresNotice{figures});
+        if (!peer->greeted || !peer->outgoing.empty() || peer->told == figures) continue;
+        peer->told = figures;
+        send(peer, FiguresNotice{figures});
     }
 }
 

@@ -30,6 +30,7 @@ class Spawner {
         UniqueFd socket;
         bool greeted = false;
         bool broken = false;
+        std::optional<Figures> told;       ///< the last it was sent
         std::deque<std::string> outgoing;  ///< what the peer was too slow to take
         EventLoop::Watch watch;
         UniqueFd writable_descriptor;
@@ -56,7 +57,6 @@ class Spawner {
     UniqueFd socket_;
     EventLoop::Watch accept_watch_;
     std::list<std::shared_ptr<Connection>> peers_;
-    Figures announced_;
 };
 
 }  // namespace opensandbox::runtime::native

@@ -171,6 +171,13 @@ void SpawnerFixture::wait_ready(std::uint64_t count) {
     REQUIRE(runtime_->figures().slots_ready == count);
 }
 
+bool SpawnerFixture::wait_figures(const Figures& wanted) {
+    loop_.restart();
+    for (int round = 0; round < 300 && runtime_->figures() != wanted; ++round)
+        loop_.run_one_for(100ms);
+    return runtime_->figures() == wanted;
+}
+
 Census SpawnerFixture::census() const {
     Census found;
     auto routes = net::RouteSocket::open();

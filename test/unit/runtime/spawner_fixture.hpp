@@ -48,6 +48,8 @@ class SpawnerFixture {
     [[nodiscard]] Census census() const;
     /// Waits until the pool has this many blanks.
     void wait_ready(std::uint64_t count);
+    /// Waits until the spawner told these figures; false when it never does.
+    bool wait_figures(const Figures& wanted);
     [[nodiscard]] pid_t agent_of(const std::string& id) const;
     [[nodiscard]] Runtime& runtime() { return *runtime_; }
 

@@ -38,10 +38,8 @@ TEST_CASE("blanks are kept ready and taken", "[runtime][spawner]") {
     fixture.wait_ready(2);
     const SandboxSpec spec = SpawnerFixture::shell("sleep 1000");
     REQUIRE(succeeded(fixture.create(spec)));
-    fixture.wait_ready(2);
-    CHECK(fixture.runtime().figures().slot_hits == 1);
-    CHECK(fixture.runtime().figures().slot_misses == 0);
-    CHECK(fixture.runtime().figures().sandboxes == 1);
+    CHECK(
+        fixture.wait_figures({.slots_ready = 2, .slot_hits = 1, .slot_misses = 0, .sandboxes = 1}));
 }
 
 TEST_CASE("the end of an entrypoint is told with its code", "[runtime][spawner]") {
