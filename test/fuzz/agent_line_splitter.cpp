@@ -1,4 +1,4 @@
-#include "agent/command/line_splitter.hpp"
+#include "agent/stream/line_splitter.hpp"
 #include "base/json_string.hpp"
 
 #include <cstddef>

@@ -1,5 +1,6 @@
 #include "agent/command/registry.hpp"
 
+#include "agent/command/execution.hpp"
 #include "base/identifier.hpp"
 #include "base/json_string.hpp"
 
@@ -77,6 +78,14 @@ void CommandRegistry::finished(const std::shared_ptr<CommandRecord>& record) {
     if (record->output) record->output->release();
     ended_.push_back(record);
     if (ended_.size() > kMaxEnded) forget_oldest();
+    if (!record->execution) return;
+    streams_.push_back(record);
+    if (streams_.size() > kMaxStreams) forget_oldest_stream();
+}
+
+void CommandRegistry::forget_oldest_stream() {
+    if (auto record = streams_.front().lock()) record->execution.reset();
+    streams_.pop_front();
 }
 
 void CommandRegistry::forget_oldest() {

@@ -13,6 +13,8 @@
 
 namespace opensandbox::agent {
 
+class Execution;
+
 /// What is known of one command, running or ended (execd contract 3.5).
 struct CommandRecord {
     CommandRecord() = default;
@@ -24,6 +26,8 @@ struct CommandRecord {
     std::string error;                   ///< empty after success
     std::shared_ptr<Child> child;        ///< while it runs
     std::shared_ptr<OutputFile> output;  ///< of background commands
+    /// Of foreground commands: what a reader can come back to, while it runs and a little longer.
+    std::shared_ptr<Execution> execution;
 
     [[nodiscard]] bool running() const { return child != nullptr; }
     /// The answer of the status route.
@@ -36,6 +40,8 @@ class CommandRegistry {
   public:
     static constexpr std::size_t kMaxEnded = 10'000;
     static constexpr std::chrono::hours kRetention{24};
+    /// Of foreground commands that ended, the output of so many can still be had.
+    static constexpr std::size_t kMaxStreams = 8;
 
     explicit CommandRegistry(std::string temporary_directory)
         : files_(std::move(temporary_directory)) {}
@@ -58,11 +64,13 @@ class CommandRegistry {
 
   private:
     void finished(const std::shared_ptr<CommandRecord>& record);
+    void forget_oldest_stream();
     void forget_oldest();
 
     OutputDirectory files_;
     std::unordered_map<std::string, std::shared_ptr<CommandRecord>> records_;
     std::list<std::shared_ptr<CommandRecord>> ended_;  ///< oldest first
+    std::list<std::weak_ptr<CommandRecord>> streams_;  ///< of ended ones, oldest first
 };
 
 }  // namespace opensandbox::agent

@@ -6,6 +6,7 @@
 #include "agent/reply.hpp"
 #include "http/event_stream.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace opensandbox::agent {
@@ -94,10 +95,10 @@ Awaitable<void> command_status(Services& services, http::Exchange& exchange) {
     co_await reply_json(exchange, 200, record->status_json());
 }
 
-/// A missing or unreadable cursor is 0, a negative one is wrong (contract 3.5).
-std::int64_t cursor_of(http::Exchange& exchange) {
+/// A missing or unreadable number is 0, a negative one is wrong (contract 3.5).
+std::int64_t position_of(http::Exchange& exchange, std::string_view name) {
     http::Query query(exchange.request().query());
-    std::string_view text = query.get("cursor").value_or("");
+    std::string_view text = query.get(name).value_or("");
     std::int64_t cursor = 0;
     auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cursor);
     return error == std::errc() && end == text.data() + text.size() ? cursor : 0;
@@ -105,7 +106,7 @@ std::int64_t cursor_of(http::Exchange& exchange) {
 
 Awaitable<void> command_logs(Services& services, http::Exchange& exchange) {
     std::string id(exchange.parameter("id"));
-    std::int64_t cursor = cursor_of(exchange);
+    std::int64_t cursor = position_of(exchange, "cursor");
     if (cursor < 0) {
         co_await reply_error(exchange, 400, code::kInvalidBody, "cursor: must not be negative");
         co_return;
@@ -130,6 +131,34 @@ Awaitable<void> command_logs(Services& services, http::Exchange& exchange) {
     http::Response response(200, "text/plain; charset=utf-8", std::move(page->bytes));
     response.head.fields.set("EXECD-COMMANDS-TAIL-CURSOR", std::to_string(page->next));
     co_await exchange.respond(std::move(response));
+}
+
+/// Ours, beyond the contract: comes back to the stream of a foreground command.
+Awaitable<void> command_stream(Services& services, http::Exchange& exchange) {
+    std::string id(exchange.parameter("id"));
+    std::int64_t offset = position_of(exchange, "offset");
+    if (offset < 0) {
+        co_await reply_error(exchange, 400, code::kInvalidBody, "offset: must not be negative");
+        co_return;
+    }
+    auto record = services.commands.find(id);
+    if (!record) {
+        co_await reply_error(exchange, 404, code::kInvalidBody, "no such command: " + id);
+        co_return;
+    }
+    auto execution = record->execution;
+    if (!execution) {
+        co_await reply_error(exchange, record->output ? 400 : 404, code::kInvalidBody,
+                             record->output
+                                 ? "command " + id + " runs in the background: ask for its logs"
+                                 : "the output of command " + id + " is not kept any more");
+        co_return;
+    }
+    auto wanted = static_cast<std::uint64_t>(offset);
+    const Replay& replay = execution->replay();
+    std::uint64_t begin = std::clamp(wanted, replay.oldest(), replay.total());
+    exchange.response_fields.set("EXECD-COMMANDS-TAIL-CURSOR", std::to_string(begin));
+    co_await Execution::stream(execution, exchange, wanted);
 }
 
 /// "name/major.minor": whether it is below 1.1. Anything unreadable counts as new.
@@ -165,6 +194,7 @@ void add_command_routes(http::Router& router, Services& services) {
     router.add("DELETE", "/command", bind(interrupt_command));
     router.add("DELETE", "/code", bind(interrupt_command));
     router.add("GET", "/command/status/{id}", bind(command_status));
+    router.add("GET", "/command/{id}/stream", bind(command_stream));
     router.add("GET", "/command/{id}/logs", bind(command_logs));
 }
 

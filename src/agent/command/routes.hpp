@@ -1,7 +1,7 @@
 #pragma once
 
-#include "agent/command/line_splitter.hpp"
 #include "agent/services.hpp"
+#include "agent/stream/line_splitter.hpp"
 #include "http/router.hpp"
 
 #include <string_view>

@@ -2,7 +2,6 @@
 
 #include "agent/process/spawn.hpp"
 
-#include <algorithm>
 #include <array>
 #include <unistd.h>
 
@@ -14,24 +13,6 @@ constexpr std::size_t kRingSize = std::size_t{256} * 1024;
 constexpr int kPiecesPerTurn = 4;
 
 }  // namespace
-
-void OutputRing::append(std::string_view bytes) {
-    total_ += bytes.size();
-    if (bytes.size() > capacity_) bytes.remove_prefix(bytes.size() - capacity_);
-    std::size_t fits = std::min(bytes.size(), capacity_ - bytes_.size());
-    bytes_.append(bytes.substr(0, fits));
-    bytes.remove_prefix(fits);
-    while (!bytes.empty()) {
-        std::size_t size = std::min(bytes.size(), bytes_.size() - begin_);
-        bytes_.replace(begin_, size, bytes.substr(0, size));
-        begin_ = (begin_ + size) % bytes_.size();
-        bytes.remove_prefix(size);
-    }
-}
-
-std::string OutputRing::contents() const {
-    return bytes_.substr(begin_) + bytes_.substr(0, begin_);
-}
 
 Result<std::shared_ptr<Entrypoint>> Entrypoint::start(asio::any_io_executor executor,
                                                       Reaper& reaper, const AgentOptions& options,

@@ -4,6 +4,7 @@
 #include "base/unique_fd.hpp"
 
 #include <linux/close_range.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -23,11 +24,12 @@ constexpr std::string_view kDefaultPath =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 constexpr std::size_t kStackSize = std::size_t{32} * 1024;
 
-enum class Step : int { none, descriptors, directory, groups, group, user, execute };
+enum class Step : int { none, descriptors, terminal, directory, groups, group, user, execute };
 
 const char* describe(Step step) {
     switch (step) {
         case Step::descriptors: return "pass descriptors";
+        case Step::terminal: return "take the terminal";
         case Step::directory: return "chdir ";
         case Step::groups: return "setgroups";
         case Step::group: return "setgid";
@@ -51,7 +53,9 @@ struct ChildPlan {
     char* const* environment = nullptr;
     const char* directory = nullptr;
     const Credentials* credentials = nullptr;
-    std::array<int, 3> descriptors{};
+    int* descriptors = nullptr;  ///< what becomes 0, 1, 2…; overwritten by the child
+    int descriptor_count = 0;
+    bool controlling_terminal = false;
     // Written by the child, read by the parent after it resumed.
     Step failed = Step::none;
     int error = 0;
@@ -61,15 +65,14 @@ bool keeps_searching(int error) {
     return error == ENOENT || error == ENOTDIR || error == EACCES;
 }
 
-/// Puts the three descriptors in place without one overwriting another that is still needed.
-bool place_descriptors(const std::array<int, 3>& wanted) {
-    std::array<int, 3> copies{};
-    for (std::size_t i = 0; i < 3; ++i) {
-        copies[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, 3);
-        if (copies[i] < 0) return false;
+/// Puts the descriptors in place without one overwriting another that is still needed.
+bool place_descriptors(int* wanted, int count) {
+    for (int i = 0; i < count; ++i) {
+        wanted[i] = ::fcntl(wanted[i], F_DUPFD_CLOEXEC, count);
+        if (wanted[i] < 0) return false;
     }
-    for (int i = 0; i < 3; ++i) {
-        if (::dup2(copies[static_cast<std::size_t>(i)], i) < 0) return false;
+    for (int i = 0; i < count; ++i) {
+        if (::dup2(wanted[i], i) < 0) return false;
     }
     return true;
 }
@@ -96,10 +99,16 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int run_child(voi
         ::syscall(SYS_exit_group, 127);
         return 127;
     };
-    ::setpgid(0, 0);
-    if (!place_descriptors(plan.descriptors)) return fail(Step::descriptors);
-    // Whatever anyone forgot to mark: nothing but the three may reach the program.
-    ::syscall(SYS_close_range, 3U, ~0U, CLOSE_RANGE_CLOEXEC);
+    if (plan.controlling_terminal) {
+        ::setsid();
+    } else {
+        ::setpgid(0, 0);
+    }
+    if (!place_descriptors(plan.descriptors, plan.descriptor_count)) return fail(Step::descriptors);
+    if (plan.controlling_terminal && ::ioctl(0, TIOCSCTTY, 0) != 0) return fail(Step::terminal);
+    // Whatever anyone forgot to mark: nothing but these may reach the program.
+    ::syscall(SYS_close_range, static_cast<unsigned>(plan.descriptor_count), ~0U,
+              CLOSE_RANGE_CLOEXEC);
     // With the caller's rights first: another user may not be able to search the path.
     if (plan.directory && ::chdir(plan.directory) != 0) return fail(Step::directory);
     if (plan.credentials) {
@@ -179,9 +188,13 @@ Result<pid_t> spawn(const SpawnRequest& request) {
     if (request.standard_output < 0 || request.standard_error < 0)
         null_output = open_null(O_WRONLY);
     auto choose = [](int wanted, const UniqueFd& null) { return wanted < 0 ? null.get() : wanted; };
-    plan.descriptors = {choose(request.standard_input, null_input),
-                        choose(request.standard_output, null_output),
-                        choose(request.standard_error, null_output)};
+    std::vector<int> descriptors{choose(request.standard_input, null_input),
+                                 choose(request.standard_output, null_output),
+                                 choose(request.standard_error, null_output)};
+    descriptors.insert(descriptors.end(), request.passed.begin(), request.passed.end());
+    plan.descriptors = descriptors.data();
+    plan.descriptor_count = static_cast<int>(descriptors.size());
+    plan.controlling_terminal = request.controlling_terminal;
 
     // The child borrows our memory until it executes; only its stack is its own.
     auto stack = std::make_unique_for_overwrite<char[]>(kStackSize);

@@ -39,11 +39,16 @@ struct SpawnRequest {
     int standard_input = -1;
     int standard_output = -1;
     int standard_error = -1;
+    /// Borrowed descriptors that become 3, 4, … in the process.
+    std::vector<int> passed;
+    /// Leader of a session of its own whose controlling terminal is `standard_input`.
+    bool controlling_terminal = false;
 };
 
 /// Starts a process as leader of its own group, with default signal handling and no descriptors
-/// but its three. Costs no copy of the address space: the caller stands still until the new program
-/// runs, and a failure of any step comes back as an error that names it. Linux only.
+/// but its three and those passed. Costs no copy of the address space: the caller stands still
+/// until the new program runs, and a failure of any step comes back as an error that names it.
+/// Linux only.
 Result<pid_t> spawn(const SpawnRequest& request);
 
 /// Where a bare name is looked up: the absolute entries of a PATH value.

@@ -1,4 +1,4 @@
-#include "agent/command/event.hpp"
+#include "agent/stream/event.hpp"
 
 #include "base/json_string.hpp"
 
@@ -46,6 +46,26 @@ void EventWriter::error(std::string_view name, std::string_view value,
         append_json_string(buffer_, line);
     }
     buffer_ += "]}}\n\n";
+}
+
+void EventWriter::status(std::string_view state) {
+    buffer_ += R"({"type":"status","text":)";
+    append_json_string(buffer_, state);
+    buffer_ += ending_;
+}
+
+void EventWriter::execution_count(std::int64_t count) {
+    buffer_ += R"({"type":"execution_count","execution_count":)";
+    append_integer(buffer_, count);
+    buffer_ += ending_;
+}
+
+void EventWriter::result(std::string_view mime) {
+    buffer_ += R"({"type":"result")";
+    buffer_.append(ending_, 0, ending_.size() - 3);
+    buffer_ += ",\"results\":";
+    buffer_ += mime;
+    buffer_ += "}\n\n";
 }
 
 void EventWriter::complete(std::int64_t execution_time) {

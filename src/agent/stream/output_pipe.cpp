@@ -1,4 +1,4 @@
-#include "agent/command/output_pipe.hpp"
+#include "agent/stream/output_pipe.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <sys/ioctl.h>
@@ -26,7 +26,14 @@ struct OutputPipe::State {
     bool armed = false;
     bool ready = false;
     bool closed = false;
+    bool discarding = false;  ///< reads for itself, beyond the life of its OutputPipe
 
+    [[nodiscard]] std::size_t present() {
+        int count = 0;
+        return ::ioctl(descriptor.native_handle(), FIONREAD, &count) == 0
+                   ? static_cast<std::size_t>(count)
+                   : 0;
+    }
     static void discard(const std::shared_ptr<State>& state);
 };
 
@@ -47,7 +54,7 @@ OutputPipe::OutputPipe(std::shared_ptr<State> state) : state_(std::move(state)) 
 OutputPipe::OutputPipe(OutputPipe&&) noexcept = default;
 
 OutputPipe::~OutputPipe() {
-    if (!state_) return;
+    if (!state_ || state_->discarding) return;
     state_->on_ready = nullptr;
     boost::system::error_code ignored;
     state_->descriptor.close(ignored);
@@ -97,21 +104,37 @@ void OutputPipe::arm() {
                                   });
 }
 
-void OutputPipe::limit_to_present() {
-    if (ended()) return;
-    int present = 0;
-    if (::ioctl(state_->descriptor.native_handle(), FIONREAD, &present) != 0) present = 0;
-    state_->wanted = static_cast<std::size_t>(present);
+void OutputPipe::on_ready(std::function<void()> listener) {
+    state_->on_ready = std::move(listener);
+}
+
+void OutputPipe::want_all() {
+    state_->wanted = kNoLimit;
     state_->ready = true;
 }
 
-void OutputPipe::discard_rest() && {
-    if (state_->closed) return;
+void OutputPipe::limit_to_present() {
+    if (ended()) return;
+    state_->wanted = state_->present();
+    state_->ready = true;
+}
+
+bool OutputPipe::holds_bytes() const {
+    return state_->present() > 0;
+}
+
+void OutputPipe::read_again() {
+    state_->ready = true;
+}
+
+void OutputPipe::discard_rest() {
     state_->on_ready = nullptr;
+    state_->wanted = 0;
+    if (state_->closed || state_->discarding) return;
+    state_->discarding = true;
     boost::system::error_code ignored;
     state_->descriptor.cancel(ignored);
     State::discard(state_);
-    state_.reset();
 }
 
 void OutputPipe::State::discard(const std::shared_ptr<State>& state) {

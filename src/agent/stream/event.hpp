@@ -22,9 +22,16 @@ class EventWriter {
     void output(Stream stream, std::string_view text);
     void error(std::string_view name, std::string_view value,
                const std::vector<std::string>& traceback);
+    /// The state of a kernel; "error" in practice.
+    void status(std::string_view state);
+    void execution_count(std::int64_t count);
+    /// `mime` is a JSON object: MIME type to value, with "text" for text/plain.
+    void result(std::string_view mime);
     /// `execution_time` in milliseconds, left out when 0.
     void complete(std::int64_t execution_time);
 
+    /// Puts the events of another writer behind these.
+    void append(const EventWriter& other) { buffer_ += other.buffer_; }
     [[nodiscard]] const std::string& buffer() const { return buffer_; }
     [[nodiscard]] bool empty() const { return buffer_.empty(); }
     void clear() { buffer_.clear(); }

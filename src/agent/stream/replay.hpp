@@ -1,0 +1,44 @@
+#pragma once
+
+#include "agent/stream/event.hpp"
+#include "agent/stream/output_ring.hpp"
+
+#include <deque>
+#include <optional>
+
+namespace opensandbox::agent {
+
+/// The latest output of one run, both streams in the order read, so that a reader whose connection
+/// broke can go on where it stopped. Offsets count the bytes of both streams together. Pure.
+class Replay {
+  public:
+    explicit Replay(std::size_t capacity) : ring_(capacity) {}
+
+    void append(EventWriter::Stream kind, std::string_view bytes);
+
+    struct Piece {
+        Piece(EventWriter::Stream k, std::string b, std::uint64_t n)
+            : kind(k), bytes(std::move(b)), next(n) {}
+        EventWriter::Stream kind;
+        std::string bytes;
+        std::uint64_t next;  ///< the offset behind it
+    };
+    /// The bytes of one stream that stand at `offset` (or at the oldest byte kept); empty at the
+    /// end. At most 64 KiB.
+    [[nodiscard]] std::optional<Piece> read(std::uint64_t offset) const;
+
+    [[nodiscard]] std::uint64_t oldest() const;
+    [[nodiscard]] std::uint64_t total() const { return ring_.total(); }
+
+  private:
+    struct Span {
+        Span(EventWriter::Stream k, std::uint64_t e) : kind(k), end(e) {}
+        EventWriter::Stream kind;
+        std::uint64_t end;
+    };
+    OutputRing ring_;
+    std::deque<Span> spans_;  ///< whose bytes they are, oldest first; bounded like the bytes
+    std::uint64_t forgotten_ = 0;
+};
+
+}  // namespace opensandbox::agent
