@@ -86,18 +86,27 @@ class Agent {
             if (::chdir("/") != 0) return Error::from_errno(errno, "chdir /");
         }
         if (options_.init || !options_.access_token.empty()) ::prctl(PR_SET_DUMPABLE, 0);
-        if (options_.init && ::getpid() != 1) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
+        // Orphans of commands come to whoever can reap them, entrypoint or not.
+        if (::getpid() != 1) ::prctl(PR_SET_CHILD_SUBREAPER, 1);
         return {};
     }
 
     Status listen() {
-        auto listener = options_.listener
-                            ? net::adopt_listener(services_.executor, std::move(options_.listener))
-                            : net::listen_tcp(services_.executor, options_.host, options_.port);
+        auto listener = open_listener();
         if (!listener) return listener.error();
         server_.emplace(services_.executor, make_handler(services_));
         server_->serve(std::move(*listener));
         return {};
+    }
+
+    Result<std::unique_ptr<net::Listener>> open_listener() {
+        if (options_.listener) {
+            return net::adopt_listener(services_.executor, std::move(options_.listener));
+        }
+        auto listener = net::listen_tcp(services_.executor, options_.host, options_.port);
+        if (listener || options_.host != "::") return listener;
+        auto narrower = net::listen_tcp(services_.executor, "0.0.0.0", options_.port);
+        return narrower ? std::move(narrower) : std::move(listener);
     }
 
     Status start_entrypoint() {

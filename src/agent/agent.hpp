@@ -17,7 +17,8 @@ struct AgentOptions {
 
     /// A socket that already listens (native slots); when empty, `host`:`port` is bound.
     UniqueFd listener;
-    std::string host = "0.0.0.0";
+    /// "::" takes IPv4 connections, too; where the kernel has no IPv6 it means 0.0.0.0.
+    std::string host = "::";
     std::uint16_t port = 44772;
     /// Required of every request in X-EXECD-ACCESS-TOKEN; empty turns the check off.
     std::string access_token;

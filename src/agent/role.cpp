@@ -93,6 +93,9 @@ int main(int argc, char** argv) {
     options.uid = ::geteuid();
     options.gid = ::getegid();
     std::uint16_t port = options.port;
+    if (options.access_token.empty()) {
+        log::warn("no access token is set: whoever reaches the port may run commands");
+    }
     options.on_ready = [port](const Status& status) {
         if (status) log::info("listening", {{"port", port}});
     };

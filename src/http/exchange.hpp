@@ -38,10 +38,14 @@ class Exchange {
     /// Sends the head at once. Chunked unless `head` has a Content-Length (or the status has no
     /// body). Fails with `cancelled` when the client is gone.
     virtual Awaitable<Status> start(ResponseHead head) = 0;
+    /// The same together with the first piece of the body, in one go.
+    virtual Awaitable<Status> start_with(ResponseHead head, std::string_view first) = 0;
     /// Sends one piece at once; returns when the kernel took it, so a slow reader slows the caller.
     virtual Awaitable<Status> write(std::string_view bytes) = 0;
     /// Ends the body, with the last chunk when chunked.
     virtual Awaitable<Status> finish() = 0;
+    /// Sends the last piece and the end of the body in one go.
+    virtual Awaitable<Status> finish_with(std::string_view last) = 0;
     [[nodiscard]] virtual bool started() const = 0;
     /// Status sent, 0 before.
     [[nodiscard]] virtual int status() const = 0;

@@ -145,6 +145,10 @@ Awaitable<void> ServerExchange::respond(Response response) {
 }
 
 Awaitable<Status> ServerExchange::start(ResponseHead head) {
+    return start_with(std::move(head), {});
+}
+
+Awaitable<Status> ServerExchange::start_with(ResponseHead head, std::string_view first) {
     if (phase_ != Phase::fresh) co_return Error(ErrorCode::internal, "the answer already started");
     if (head.status == 101) co_await connection_->end_watch();
     phase_ = Phase::streaming;
@@ -164,47 +168,57 @@ Awaitable<Status> ServerExchange::start(ResponseHead head) {
         keep_ = false;
     }
     std::string out = compose(head, length);
-    std::string_view piece = out;
-    co_return co_await send(std::span(&piece, 1));
+    co_return co_await send_piece(out, first, false);
+}
+
+Awaitable<Status> ServerExchange::send_piece(std::string_view before, std::string_view bytes,
+                                             bool last) {
+    if (lost_) co_return gone();
+    if (head_only_ || marking_ == Marking::none) bytes = {};
+    if (marking_ == Marking::length && bytes.size() > declared_ - bytes_sent_) {
+        co_return Error(ErrorCode::internal, "the answer is longer than its Content-Length");
+    }
+    if (last && !head_only_ && marking_ == Marking::length &&
+        bytes_sent_ + bytes.size() != declared_) {
+        co_return Error(ErrorCode::internal, "the answer is shorter than its Content-Length");
+    }
+    bool chunked = marking_ == Marking::chunked && !head_only_;
+    std::string prefix;
+    std::array<std::string_view, 5> pieces;
+    pieces[0] = before;
+    pieces[2] = bytes;
+    if (chunked && !bytes.empty()) {
+        prefix = chunk_prefix(bytes.size());
+        pieces[1] = prefix;
+        pieces[3] = "\r\n";
+    }
+    if (chunked && last) pieces[4] = "0\r\n\r\n";
+    bool nothing = before.empty() && bytes.empty() && pieces[4].empty();
+    if (!nothing) {
+        auto sent = co_await send(pieces);
+        if (!sent) co_return sent;
+    }
+    bytes_sent_ += bytes.size();
+    if (last) phase_ = Phase::finished;
+    co_return Status();
 }
 
 Awaitable<Status> ServerExchange::write(std::string_view bytes) {
     if (phase_ != Phase::streaming) {
         co_return Error(ErrorCode::internal, "no answer is being streamed");
     }
-    if (lost_) co_return gone();
-    if (bytes.empty() || head_only_ || marking_ == Marking::none) co_return Status();
-    if (marking_ == Marking::length && bytes.size() > declared_ - bytes_sent_) {
-        co_return Error(ErrorCode::internal, "the answer is longer than its Content-Length");
-    }
-    std::string prefix;
-    std::array<std::string_view, 3> pieces;
-    pieces[1] = bytes;
-    if (marking_ == Marking::chunked) {
-        prefix = chunk_prefix(bytes.size());
-        pieces[0] = prefix;
-        pieces[2] = "\r\n";
-    }
-    auto sent = co_await send(pieces);
-    if (sent) bytes_sent_ += bytes.size();
-    co_return sent;
+    co_return co_await send_piece({}, bytes, false);
 }
 
 Awaitable<Status> ServerExchange::finish() {
+    return finish_with({});
+}
+
+Awaitable<Status> ServerExchange::finish_with(std::string_view last) {
     if (phase_ != Phase::streaming) {
         co_return Error(ErrorCode::internal, "no answer is being streamed");
     }
-    if (lost_) co_return gone();
-    if (!head_only_ && marking_ == Marking::length && bytes_sent_ != declared_) {
-        co_return Error(ErrorCode::internal, "the answer is shorter than its Content-Length");
-    }
-    if (marking_ == Marking::chunked && !head_only_) {
-        constexpr std::string_view last = "0\r\n\r\n";
-        auto sent = co_await send(std::span(&last, 1));
-        if (!sent) co_return sent;
-    }
-    phase_ = Phase::finished;
-    co_return Status();
+    co_return co_await send_piece({}, last, true);
 }
 
 // Not a coroutine itself: the wait must not touch this object, which may be gone when it begins.

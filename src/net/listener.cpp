@@ -141,6 +141,11 @@ Result<std::unique_ptr<Listener>> listen_tcp(asio::any_io_executor executor, std
     if (!fd) return Error::from_errno(errno, what);
     int on = 1;
     ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
+    // The unspecified IPv6 address stands for every address of the machine.
+    int only_v6 = address.is_v6() && address.is_unspecified() ? 0 : 1;
+    if (address.is_v6()) {
+        ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &only_v6, sizeof(only_v6));
+    }
     if (::bind(fd.get(), endpoint.data(), static_cast<socklen_t>(endpoint.size())) != 0 ||
         ::listen(fd.get(), SOMAXCONN) != 0) {
         return Error::from_errno(errno, what);

@@ -77,7 +77,7 @@ class Listener {
     [[nodiscard]] virtual std::uint16_t port() const = 0;
 };
 
-/// `host` is a numeric IPv4 or IPv6 address; port 0 lets the kernel choose.
+/// `host` is a numeric IPv4 or IPv6 address, "::" for all of both; port 0 lets the kernel choose.
 Result<std::unique_ptr<Listener>> listen_tcp(asio::any_io_executor executor, std::string_view host,
                                              std::uint16_t port);
 /// Takes over a socket that already listens (the agent's, made by the spawner).

@@ -34,8 +34,7 @@ Awaitable<void> run_background(Services& services, http::Exchange& exchange,
         events.error("CommandExecError", started.error().message(), {started.error().message()});
     }
     Status sent = co_await exchange.start(http::event_stream_head());
-    if (sent) sent = co_await exchange.write(events.buffer());
-    if (sent) sent = co_await exchange.finish();
+    if (sent) sent = co_await exchange.finish_with(events.buffer());
 }
 
 Awaitable<void> run_command(Services& services, http::Exchange& exchange) {

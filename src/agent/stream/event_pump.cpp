@@ -80,7 +80,10 @@ Awaitable<bool> EventPump::stream(std::shared_ptr<EventPump> pump, http::Exchang
     EventPump& self = *pump;
     auto turn = self.take_turn();
     self.begin(offset);
-    Status sent = co_await exchange.start(http::event_stream_head());
+    // What begins the stream goes out with the head: one packet, one waking of the client.
+    EventWriter opening = std::move(self.events_);
+    self.events_ = {};
+    Status sent = co_await exchange.start_with(http::event_stream_head(), opening.buffer());
     while (sent && self.holds(turn)) {
         if (!self.events_.empty()) {
             // Moved out: while it is being sent another reader may begin.
@@ -96,9 +99,8 @@ Awaitable<bool> EventPump::stream(std::shared_ptr<EventPump> pump, http::Exchang
         self.take_posted();
         if (self.finished() && self.posted_.empty()) {
             self.write_end();
-            sent = co_await exchange.write(self.events_.buffer());
+            sent = co_await exchange.finish_with(self.events_.buffer());
             self.events_.clear();
-            if (sent) sent = co_await exchange.finish();
             if (self.holds(turn)) self.turn_.reset();
             co_return sent.has_value();
         }
