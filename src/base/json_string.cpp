@@ -82,7 +82,31 @@ void append_escaped(std::string& out, char c) {
     out += kDigits[static_cast<unsigned char>(c) & 15];
 }
 
+/// Length of the prefix that is plain ASCII, eight bytes a step.
+std::size_t ascii_prefix(const char* text, std::size_t size) {
+    std::size_t at = 0;
+    for (; at + 8 <= size; at += 8) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, text + at, 8);
+        if ((word & kHigh) != 0) break;
+    }
+    while (at < size && static_cast<unsigned char>(text[at]) < 0x80)
+        ++at;
+    return at;
+}
+
 }  // namespace
+
+bool is_utf8(std::string_view bytes) {
+    while (true) {
+        bytes.remove_prefix(ascii_prefix(bytes.data(), bytes.size()));
+        if (bytes.empty()) return true;
+        bool well_formed = false;
+        std::size_t length = character_length(bytes, well_formed);
+        if (!well_formed) return false;
+        bytes.remove_prefix(length);
+    }
+}
 
 void append_json_string(std::string& out, std::string_view bytes) {
     out += '"';

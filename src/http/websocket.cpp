@@ -1,5 +1,6 @@
 #include "http/websocket.hpp"
 
+#include "http/websocket_frames.hpp"
 #include "net/task.hpp"
 
 #include <openssl/evp.h>
@@ -11,11 +12,6 @@ namespace opensandbox::http {
 namespace {
 
 constexpr std::string_view accept_suffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
-constexpr std::size_t max_close_reason = 123;
-
-bool is_continuation_byte(char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) == 0x80;
-}
 
 }  // namespace
 
@@ -42,30 +38,23 @@ std::string websocket_accept(std::string_view key) {
 }
 
 std::string websocket_close_frame(std::uint16_t code, std::string_view reason) {
-    if (reason.size() > max_close_reason) {
-        std::size_t cut = max_close_reason;
-        while (cut > 0 && is_continuation_byte(reason[cut]))
-            --cut;
-        reason = reason.substr(0, cut);
-    }
-    std::string frame;
-    frame += static_cast<char>(0x88);
-    frame += static_cast<char>(reason.size() + 2);
-    frame += static_cast<char>(code >> 8);
-    frame += static_cast<char>(code & 0xFF);
-    frame += reason;
-    return frame;
+    std::string payload = websocket_close_payload(code, reason);
+    return websocket_frame_header(WebSocketOpcode::close, payload.size(), nullptr) + payload;
 }
 
-Awaitable<void> accept_and_close(Exchange& exchange, std::uint16_t code, std::string_view reason) {
-    constexpr std::chrono::seconds patience{2};
-    std::string frame = websocket_close_frame(code, reason);
+Awaitable<Status> start_websocket(Exchange& exchange) {
     auto key = exchange.request().fields.get("Sec-WebSocket-Key").value_or("");
     ResponseHead head(101);
     head.fields.add("Upgrade", "websocket");
     head.fields.add("Connection", "Upgrade");
     head.fields.add("Sec-WebSocket-Accept", websocket_accept(key));
-    auto started = co_await exchange.start(std::move(head));
+    co_return co_await exchange.start(std::move(head));
+}
+
+Awaitable<void> accept_and_close(Exchange& exchange, std::uint16_t code, std::string_view reason) {
+    constexpr std::chrono::seconds patience{2};
+    std::string frame = websocket_close_frame(code, reason);
+    auto started = co_await start_websocket(exchange);
     if (!started) co_return;
     Upgraded connection = exchange.upgrade();
     auto written = co_await net::write_all(*connection.stream, frame);
