@@ -19,6 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
+from bench.report import Table, ms, percentile
 from support import rootfs
 from support.dockerd import Dockerd
 from support.processes import proportional_kib
@@ -30,31 +31,6 @@ ROOT_IMAGE = {
     "resourceLimits": {},
     "timeout": 600,
 }
-
-
-def ms(seconds):
-    return f"{seconds * 1000:9.2f} ms"
-
-
-def percentile(values, part):
-    return sorted(values)[min(len(values) - 1, int(len(values) * part))]
-
-
-class Table:
-    def __init__(self):
-        self.failed = False
-
-    def row(self, name, value, note=""):
-        print(f"  {name:<58} {value:>14}  {note}", flush=True)
-
-    def times(self, name, values):
-        self.row(name, ms(statistics.median(values)),
-                 f"median of {len(values)}; best {ms(min(values)).strip()}, "
-                 f"95 % {ms(percentile(values, 0.95)).strip()}")
-
-    def check(self, what, holds):
-        print(f"  {'ok' if holds else 'MISSED':<7} {what}", flush=True)
-        self.failed |= not holds
 
 
 def timed(action):

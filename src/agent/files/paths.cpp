@@ -7,11 +7,11 @@
 namespace opensandbox::agent {
 
 Result<std::string> resolve_path(std::string_view requested, const Environment& environment) {
-    if (requested.empty()) return Error(ErrorCode::invalid_argument, "path: must not be empty");
     if (requested.find('\0') != std::string_view::npos) {
         return Error(ErrorCode::invalid_argument, "path: must not hold NUL");
     }
-    std::string path(requested);
+    std::string path = expand_defined(requested, environment);
+    if (path.empty()) return Error(ErrorCode::invalid_argument, "path: must not be empty");
     if (path == "~" || path.starts_with("~/")) {
         path.replace(0, 1, environment.get("HOME").value_or("/root"));
     }

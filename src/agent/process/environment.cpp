@@ -39,7 +39,9 @@ std::string substitute(std::string_view text, Replace replace) {
             out += text[at++];
             continue;
         }
-        out += replace(text.substr(begin, end - begin));
+        std::optional<std::string> value = replace(text.substr(begin, end - begin));
+        next = std::min(next, text.size());
+        out += value ? *value : std::string(text.substr(at, next - at));
         at = next;
     }
     return out;
@@ -81,6 +83,13 @@ std::vector<std::string> Environment::entries() const {
 std::string expand_variables(std::string_view text, const VariableLookup& lookup) {
     return substitute(text,
                       [&](std::string_view name) { return lookup(name).value_or(std::string()); });
+}
+
+std::string expand_defined(std::string_view text, const Environment& environment) {
+    return substitute(text, [&](std::string_view name) -> std::optional<std::string> {
+        auto value = environment.get(name);
+        return value ? std::optional<std::string>(*value) : std::nullopt;
+    });
 }
 
 Result<std::string> expand_directory(std::string_view text, const Environment& environment) {

@@ -38,6 +38,10 @@ using VariableLookup = std::function<std::optional<std::string>(std::string_view
 /// Replaces $NAME and ${NAME}; any other `$` stays. Unset names become nothing.
 std::string expand_variables(std::string_view text, const VariableLookup& lookup);
 
+/// Replaces $NAME and ${NAME} of variables that are set; any other `$` stays. For paths of files
+/// (execd contract 1.3 and 13.16).
+std::string expand_defined(std::string_view text, const Environment& environment);
+
 /// As expand_variables, but an unset name is `invalid_argument`; a leading `~` or `~/` becomes
 /// `home`. For working directories (execd contract 3.1).
 Result<std::string> expand_directory(std::string_view text, const Environment& environment);
