@@ -68,6 +68,9 @@ class Agent {
             return start_failure_code(ready.error());
         }
         net::spawn(services_.executor, sweep(), "retention sweep");
+        if (services_.environment.get("OPENSANDBOX_WARM_PYTHON") == "1") {
+            services_.code.drivers().warm_python();
+        }
         loop_.run();
         return exit_code_;
     }
@@ -159,11 +162,15 @@ class Agent {
 
     Awaitable<void> signal_and_wait(int number, std::chrono::milliseconds grace) {
         auto limit = std::chrono::steady_clock::now() + grace;
-        std::size_t running = services_.commands.signal_all(number);
+        std::size_t running = signal_all(number);
         while (running > 0 && std::chrono::steady_clock::now() < limit) {
             co_await net::sleep_for(kPoll);
-            running = services_.commands.signal_all(0);
+            running = signal_all(0);
         }
+    }
+
+    std::size_t signal_all(int number) {
+        return services_.commands.signal_all(number) + services_.code.signal_all(number);
     }
 
     Awaitable<void> sweep() {
@@ -192,7 +199,8 @@ Services::Services(asio::any_io_executor loop, const AgentOptions& agent_options
       commands(temporary_directory(agent_options)),
       files(loop),
       metrics(loop, environment),
-      loopback(loop) {}
+      loopback(loop),
+      code(*this) {}
 
 int run(AgentOptions options) {
     try {

@@ -29,6 +29,9 @@ struct AgentOptions {
     /// User of entrypoint and commands.
     std::uint32_t uid = 0;
     std::uint32_t gid = 0;
+    /// Jupyter server for code contexts; used when both are set (execd contract 5.2).
+    std::string jupyter_host;
+    std::string jupyter_token;
     /// Act as init: own `entrypoint`, reap orphans, end with the entrypoint's code.
     bool init = false;
     std::vector<std::string> entrypoint;

@@ -120,6 +120,8 @@ Status take_values(const Values& values, Invocation& out) {
     }
     out.options.access_token = get("access-token").value_or("");
     if (auto level = get("log-level")) out.log_level = *to_int(*level);
+    out.options.jupyter_host = get("jupyter-host").value_or("");
+    out.options.jupyter_token = get("jupyter-token").value_or("");
     out.options.init = *to_bool(get("init").value_or("false"));
     return {};
 }
@@ -166,7 +168,8 @@ std::string_view usage() {
                                 EXECD_API_GRACE_SHUTDOWN
   -isolation-config file        accepted for compatibility; EXECD_ISOLATION_CONFIG
 
-Further environment: EXECD_LOG_FILE, EXECD_ENVS, EXECD_LEGACY_LINE_EVENTS=1.
+Further environment: EXECD_LOG_FILE, EXECD_ENVS, EXECD_LEGACY_LINE_EVENTS=1,
+OPENSANDBOX_WARM_PYTHON=1 (keep a python interpreter started for the first code context).
 )";
 }
 

@@ -17,6 +17,7 @@ inline constexpr std::string_view kInvalidFile = "INVALID_FILE";
 inline constexpr std::string_view kInvalidFileContent = "INVALID_FILE_CONTENT";
 inline constexpr std::string_view kInvalidFileMetadata = "INVALID_FILE_METADATA";
 inline constexpr std::string_view kFileNotFound = "FILE_NOT_FOUND";
+inline constexpr std::string_view kContextNotFound = "CONTEXT_NOT_FOUND";
 inline constexpr std::string_view kUnknown = "UNKNOWN";
 inline constexpr std::string_view kNotSupported = "NOT_SUPPORTED";
 }  // namespace code

@@ -1,7 +1,9 @@
 #include "agent/routes.hpp"
 
+#include "agent/code/routes.hpp"
 #include "agent/command/routes.hpp"
 #include "agent/files/routes.hpp"
+#include "agent/interrupt.hpp"
 #include "agent/metrics/routes.hpp"
 #include "agent/proxy.hpp"
 #include "agent/reply.hpp"
@@ -39,12 +41,11 @@ Awaitable<void> not_available(http::Exchange& exchange) {
 /// Surfaces of the contract that this agent knows of and does not offer.
 void add_unavailable_routes(http::Router& router) {
     static constexpr std::string_view kPatterns[] = {
-        "/session", "/session/{rest...}", "/code/{rest...}",
-        "/pty",     "/pty/{rest...}",     "/v1/isolated/{rest...}",
+        "/session",       "/session/{rest...}",     "/pty",
+        "/pty/{rest...}", "/v1/isolated/{rest...}",
     };
     for (std::string_view pattern : kPatterns)
         router.any(pattern, not_available);
-    router.add("POST", "/code", not_available);
 }
 
 Awaitable<void> reply_unmatched(http::Exchange& exchange, std::vector<std::string> allowed) {
@@ -72,6 +73,8 @@ http::Handler make_handler(Services& services) {
     auto router = std::make_shared<http::Router>();
     router->add("GET", "/ping", ping);
     add_command_routes(*router, services);
+    add_code_routes(*router, services);
+    add_interrupt_routes(*router, services);
     add_file_routes(*router, services);
     add_metrics_routes(*router, services);
     add_proxy_routes(*router, services);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/agent.hpp"
+#include "agent/code/contexts.hpp"
 #include "agent/command/registry.hpp"
 #include "agent/files/file_pool.hpp"
 #include "agent/metrics/sampler.hpp"
@@ -22,6 +23,7 @@ struct Services {
     FilePool files;
     Sampler metrics;
     http::Client loopback;  ///< to the services of the sandbox, for /proxy
+    CodeContexts code;
     bool stopping = false;  ///< streams without an end of their own end now
 };
 

@@ -48,40 +48,7 @@ Awaitable<void> run_command(Services& services, http::Exchange& exchange) {
         co_await reply_error(exchange, request.error());
         co_return;
     }
-    Result<SpawnRequest> prepared = prepare_command(services, *request);
-    if (!prepared) {
-        co_await reply_error(exchange, prepared.error());
-        co_return;
-    }
-    auto record = services.commands.add(request->content());
-    if (request->background) {
-        co_await run_background(services, exchange, record, std::move(*prepared), request->timeout);
-        co_return;
-    }
-    auto execution =
-        Execution::start(services.executor, services.reaper, services.commands, record,
-                         std::move(*prepared), form_for(services, exchange), request->timeout);
-    co_await Execution::stream(execution, exchange);
-}
-
-Awaitable<void> interrupt_command(Services& services, http::Exchange& exchange) {
-    http::Query query(exchange.request().query());
-    std::string id(query.get("id").value_or(""));
-    if (id.empty()) {
-        co_await reply_error(exchange, 400, code::kMissingQuery, "query parameter id is required");
-        co_return;
-    }
-    auto record = services.commands.find(id);
-    if (!record) {
-        co_await reply_error(exchange, 500, code::kRuntimeError, "no such command: " + id);
-        co_return;
-    }
-    Status done = co_await interrupt(services.executor, services.reaper, record);
-    if (done) {
-        co_await reply_empty(exchange);
-    } else {
-        co_await reply_error(exchange, done.error());
-    }
+    co_await run_command_request(services, exchange, std::move(*request));
 }
 
 Awaitable<void> command_status(Services& services, http::Exchange& exchange) {
@@ -174,6 +141,24 @@ bool below_one_one(std::string_view version) {
 
 }  // namespace
 
+Awaitable<void> run_command_request(Services& services, http::Exchange& exchange,
+                                    CommandRequest request) {
+    Result<SpawnRequest> prepared = prepare_command(services, request);
+    if (!prepared) {
+        co_await reply_error(exchange, prepared.error());
+        co_return;
+    }
+    auto record = services.commands.add(request.content());
+    if (request.background) {
+        co_await run_background(services, exchange, record, std::move(*prepared), request.timeout);
+        co_return;
+    }
+    auto execution =
+        Execution::start(services.executor, services.reaper, services.commands, record,
+                         std::move(*prepared), form_for(services, exchange), request.timeout);
+    co_await Execution::stream(execution, exchange);
+}
+
 LineForm line_form_for(std::string_view user_agent) {
     constexpr std::string_view kMark = "-SDK/";
     std::size_t mark = user_agent.find(kMark);
@@ -190,8 +175,6 @@ void add_command_routes(http::Router& router, Services& services) {
             [&services, handler](http::Exchange& exchange) { return handler(services, exchange); };
     };
     router.add("POST", "/command", bind(run_command));
-    router.add("DELETE", "/command", bind(interrupt_command));
-    router.add("DELETE", "/code", bind(interrupt_command));
     router.add("GET", "/command/status/{id}", bind(command_status));
     router.add("GET", "/command/{id}/stream", bind(command_stream));
     router.add("GET", "/command/{id}/logs", bind(command_logs));

@@ -34,6 +34,7 @@ void EventPump::attach(EventWriter::Stream kind, std::shared_ptr<OutputPipe> pip
         if (auto self = weak.lock()) self->wake();
     });
     outputs_[kind == EventWriter::Stream::standard_output ? 0 : 1].pipe = std::move(pipe);
+    wake();
 }
 
 void EventPump::wake() {

@@ -40,7 +40,7 @@ class EventPump : public std::enable_shared_from_this<EventPump> {
     /// kept for readers that come later.
     EventPump(asio::any_io_executor executor, std::string id, LineForm form, std::size_t keep = 0);
 
-    /// Reads this output from now on; before stream().
+    /// Reads this output from now on; before end().
     void attach(EventWriter::Stream kind, std::shared_ptr<OutputPipe> pipe);
     /// Puts further events behind all output that was written so far.
     void post(const std::function<void(EventWriter&)>& write);

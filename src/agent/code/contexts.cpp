@@ -1,0 +1,136 @@
+#include "agent/code/contexts.hpp"
+
+#include "agent/services.hpp"
+#include "base/json_string.hpp"
+#include "base/log.hpp"
+#if __has_include("agent/code/jupyter/provider.hpp")
+#include "agent/code/jupyter/provider.hpp"
+#endif
+
+#include <algorithm>
+
+namespace opensandbox::agent {
+namespace {
+
+std::unique_ptr<KernelProvider> jupyter_for([[maybe_unused]] Services& services) {
+#if __has_include("agent/code/jupyter/provider.hpp")
+    const AgentOptions& options = services.options;
+    if (!options.jupyter_host.empty() && !options.jupyter_token.empty()) {
+        return make_jupyter_provider(services.executor, services.loopback, options.jupyter_host,
+                                     options.jupyter_token);
+    }
+#endif
+    return nullptr;
+}
+
+}  // namespace
+
+std::string CodeContext::json() const {
+    std::string out = "{\"id\":";
+    append_json_string(out, id);
+    out += ",\"language\":";
+    append_json_string(out, language);
+    out += '}';
+    return out;
+}
+
+CodeContexts::CodeContexts(Services& services)
+    : executor_(services.executor), jupyter_(jupyter_for(services)), drivers_(services) {}
+
+bool CodeContexts::knows(std::string_view language) {
+    constexpr std::string_view kLanguages[] = {"python", "java",       "bash",
+                                               "go",     "javascript", "typescript"};
+    return std::ranges::find(kLanguages, language) != std::end(kLanguages);
+}
+
+CodeContexts::ContextPtr CodeContexts::add(std::string id, std::string language, std::string cwd,
+                                           std::shared_ptr<Kernel> kernel) {
+    auto context = std::make_shared<CodeContext>();
+    context->id = std::move(id);
+    context->language = std::move(language);
+    context->cwd = std::move(cwd);
+    context->kernel = std::move(kernel);
+    context->queue = std::make_shared<RunQueue>(executor_);
+    contexts_.push_back(context);
+    return context;
+}
+
+Awaitable<Result<KernelProvider::Started>> CodeContexts::start(std::string language,
+                                                               std::string cwd) {
+    if (jupyter_) {
+        auto started = co_await jupyter_->start(language, cwd);
+        if (started || started.error().code() != ErrorCode::not_found) co_return started;
+    }
+    co_return co_await drivers_.start(language, cwd);
+}
+
+Awaitable<Result<CodeContexts::ContextPtr>> CodeContexts::create(std::string language,
+                                                                 std::string cwd) {
+    if (contexts_.size() + starting_ >= kMax) {
+        co_return Error(ErrorCode::resource_exhausted,
+                        "there are " + std::to_string(kMax) +
+                            " code contexts, the most that one agent has: delete some");
+    }
+    struct Count {
+        explicit Count(std::size_t& n) : number(n) { ++number; }
+        Count(const Count&) = delete;
+        Count& operator=(const Count&) = delete;
+        ~Count() { --number; }
+        std::size_t& number;
+    };
+    Count count(starting_);
+    auto started = co_await start(language, cwd);
+    if (!started) co_return started.error();
+    co_return add(std::move(started->id), std::move(language), std::move(cwd),
+                  std::move(started->kernel));
+}
+
+Awaitable<Result<CodeContexts::ContextPtr>> CodeContexts::default_for(std::string language) {
+    auto& turns = default_turns_[language];
+    if (!turns) turns = std::make_shared<RunQueue>(executor_);
+    auto turn = co_await turns->take();
+    if (auto known = defaults_[language].lock(); known && !known->removed) co_return known;
+    auto made = co_await create(language, "");
+    if (made) defaults_[language] = *made;
+    co_return made;
+}
+
+Awaitable<void> CodeContexts::recover() {
+    if (!jupyter_ || recovered_) co_return;
+    auto found = co_await jupyter_->recover();
+    if (!found || recovered_) co_return;
+    recovered_ = true;
+    for (KernelProvider::Found& item : *found) {
+        bool known =
+            std::ranges::any_of(contexts_, [&](const auto& have) { return have->id == item.id; });
+        if (!known) add(item.id, item.language, "", item.kernel);
+    }
+}
+
+Awaitable<CodeContexts::ContextPtr> CodeContexts::find(std::string id) {
+    auto known = [&] { return std::ranges::find(contexts_, id, &CodeContext::id); };
+    if (auto at = known(); at != contexts_.end()) co_return *at;
+    co_await recover();
+    auto at = known();
+    co_return at == contexts_.end() ? nullptr : *at;
+}
+
+Awaitable<std::vector<CodeContexts::ContextPtr>> CodeContexts::list(std::string language) {
+    co_await recover();
+    std::vector<ContextPtr> out;
+    for (const ContextPtr& context : contexts_) {
+        if (language.empty() || context->language == language) out.push_back(context);
+    }
+    co_return out;
+}
+
+Awaitable<Status> CodeContexts::remove(ContextPtr context) {
+    if (context->removed) {
+        co_return Error(ErrorCode::not_found, "no such code context: " + context->id);
+    }
+    context->removed = true;
+    std::erase(contexts_, context);
+    co_return co_await context->kernel->shut_down();
+}
+
+}  // namespace opensandbox::agent

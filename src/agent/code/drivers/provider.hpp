@@ -1,0 +1,55 @@
+#pragma once
+
+#include "agent/code/drivers/driver.hpp"
+#include "agent/code/interpreter.hpp"
+#include "agent/code/kernel.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace opensandbox::agent {
+
+struct Services;
+
+/// Contexts on the interpreters that the image has. `services` is borrowed.
+class DriverProvider final : public KernelProvider {
+  public:
+    explicit DriverProvider(Services& services) : services_(services) {}
+    DriverProvider(const DriverProvider&) = delete;
+    DriverProvider& operator=(const DriverProvider&) = delete;
+    ~DriverProvider() override;
+
+    Awaitable<Result<Started>> start(std::string language, std::string cwd) override;
+    /// None: they end with the agent.
+    Awaitable<Result<std::vector<Found>>> recover() override;
+
+    /// Starts a python interpreter for the context to come.
+    void warm_python();
+    /// Sends a signal to the group of every interpreter; returns how many there are.
+    std::size_t signal_all(int number);
+
+  private:
+    /// An interpreter started ahead of its use, and what it was started with.
+    struct Warm {
+        std::shared_ptr<Interpreter> interpreter;
+        std::vector<std::string> environment;
+        bool starting = false;
+    };
+    Awaitable<Result<std::shared_ptr<Interpreter>>> launch(const Driver& driver, std::string cwd,
+                                                           std::string state);
+    Awaitable<std::shared_ptr<Interpreter>> take_warm(const SpawnRequest& wanted, std::string cwd);
+    static Awaitable<void> refill(std::shared_ptr<Warm> warm, Services& services,
+                                  DriverProvider& provider);
+    Result<std::shared_ptr<Interpreter>> spawn_driver(const Driver& driver, SpawnRequest request);
+    Result<SpawnRequest> prepare(const Driver& driver, const std::string& cwd) const;
+    /// Sends the driver's text and waits until it runs.
+    static Awaitable<Status> boot(std::shared_ptr<Interpreter> interpreter, const Driver& driver,
+                                  std::string state);
+
+    Services& services_;
+    std::vector<std::weak_ptr<Child>> processes_;
+    std::shared_ptr<Warm> warm_;
+};
+
+}  // namespace opensandbox::agent
