@@ -51,7 +51,7 @@ Result<std::shared_ptr<Interpreter>> Interpreter::start(asio::any_io_executor ex
     if (!control) return control.error();
     request.standard_output = output_end.get();
     request.standard_error = error_end.get();
-    request.passed = {theirs.get()};
+    request.passed.insert(request.passed.begin(), theirs.get());
     Result<pid_t> pid = spawn(request);
     if (!pid) return pid.error();
     auto interpreter = std::make_shared<Interpreter>(executor, std::move(*control),

@@ -17,8 +17,8 @@ namespace opensandbox::agent {
 /// When it ends or this object goes, its whole group is killed.
 class Interpreter : public std::enable_shared_from_this<Interpreter> {
   public:
-    /// Starts the first program of the request that exists; the descriptors of the request are set
-    /// here. Fails as spawn().
+    /// Starts the first program of the request that exists. Its outputs and descriptor 3 are set
+    /// here; what the request passes comes behind. Fails as spawn().
     static Result<std::shared_ptr<Interpreter>> start(asio::any_io_executor executor,
                                                       Reaper& reaper, SpawnRequest request);
     Interpreter(asio::any_io_executor executor, std::unique_ptr<net::Stream> control,

@@ -14,11 +14,11 @@ constexpr std::string_view kPythonStart =
     "exec(compile(c.read(int(c.readline()[1:])), '<driver>', 'exec'), {'control': c})\n";
 
 constexpr std::string_view kNodeStart =
-    "const s = require('fs'), o = Buffer.alloc(1); let h = '', n = 0;"
+    "{ const s = require('fs'), o = Buffer.alloc(1); let h = '', n = 0;"
     "while (s.readSync(3, o, 0, 1) && o[0] !== 10) h += o.toString();"
     "const p = Buffer.alloc(Number(h.slice(1)));"
     "while (n < p.length) n += s.readSync(3, p, n, p.length - n);"
-    "new Function('require', p.toString())(require);";
+    "new Function('require', p.toString())(require); }";
 
 std::vector<Program> programs_of(std::vector<std::string> names,
                                  const std::vector<std::string>& arguments, Path path) {
@@ -45,14 +45,23 @@ std::vector<Program> bash(Path path) {
                        {"--noprofile", "--norc", "-c", std::string(program::kBash), "bash"}, path);
 }
 
+std::vector<Program> java(Path path) {
+    return programs_of(
+        {"java"},
+        {"-XX:+UseSerialGC", "-Xshare:auto", "--add-opens", "java.base/java.io=ALL-UNNAMED",
+         "--add-modules", "jdk.jshell", "--source", "11", "/dev/fd/4"},
+        path);
+}
+
 }  // namespace
 
 const Driver* find_driver(std::string_view language) {
     static const Driver drivers[] = {
         {"python", "python3 and python in PATH", python, program::kPython, program::kPythonRich},
-        {"javascript", "node and nodejs in PATH", javascript, program::kJavaScript, {}},
-        {"typescript", "node and nodejs in PATH", typescript, program::kJavaScript, {}},
-        {"bash", "bash in PATH", bash, {}, {}, true},
+        {"javascript", "node and nodejs in PATH", javascript, program::kJavaScript},
+        {"typescript", "node and nodejs in PATH", typescript, program::kJavaScript},
+        {"bash", "bash in PATH", bash, {}, {}, {}, true},
+        {"java", "java (of a JDK, 11 or newer) in PATH", java, {}, {}, program::kJava},
     };
     const auto* found = std::ranges::find(drivers, language, &Driver::language);
     return found == std::end(drivers) ? nullptr : found;

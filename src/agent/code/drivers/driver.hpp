@@ -19,6 +19,8 @@ struct Driver {
     std::vector<Program> (*programs)(std::optional<std::string_view> path);
     std::string_view program;  ///< sent as the first frame; empty when it is among the arguments
     std::string_view library;  ///< sent behind it: what the driver compiles only when it needs it
+    /// Passed as a file in memory, descriptor 4: for an interpreter that wants one.
+    std::string_view file;
     bool keeps_state = false;  ///< its state can be carried into a new process
 };
 

@@ -24,6 +24,7 @@ Awaitable<Status> DriverKernel::run(std::string code, std::shared_ptr<EventPump>
                  interpreter->lend(EventWriter::Stream::standard_output));
     pump->attach(EventWriter::Stream::standard_error,
                  interpreter->lend(EventWriter::Stream::standard_error));
+    interrupted_ = false;
     running_ = true;
     // A failure to send shows as the end of the interpreter.
     co_await interpreter->send(ControlFrame::Kind::run, std::move(code));
@@ -77,6 +78,11 @@ Awaitable<RunEnd> DriverKernel::follow(std::shared_ptr<Interpreter> interpreter,
             case ControlMessage::Type::error: end = message.end; break;
             case ControlMessage::Type::done:
                 if (message.leaving) interpreter_.reset();
+                // A shell that an interrupt ends cannot tell why it ends.
+                if (message.leaving && interrupted_ && !end.failed) {
+                    end = RunEnd("KeyboardInterrupt", "the run was interrupted",
+                                 {"signal: interrupt"});
+                }
                 co_return end;
         }
         co_await pump->room();
@@ -110,6 +116,7 @@ Awaitable<Status> DriverKernel::interrupt() {
     auto interpreter = interpreter_;
     if (!running_ || !interpreter) co_return Status();
     std::uint64_t number = run_number_;
+    interrupted_ = true;
     interpreter->child()->signal_group(SIGINT);
     if (co_await run_ends_within(number, kInterruptGrace)) co_return Status();
     stubborn_ = true;

@@ -41,6 +41,7 @@ class DriverKernel final : public Kernel {
     std::string lost_;  ///< how the former interpreter ended, when it did so by itself
     std::uint64_t run_number_ = 0;
     bool running_ = false;
+    bool interrupted_ = false;
     bool stubborn_ = false;  ///< killed because an interrupt did not help
     bool shut_down_ = false;
 };

@@ -121,7 +121,7 @@ function findStripper() {
 const PARTS = new RegExp([
   /("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\/\/[^\n]*|\/\*[\s\S]*?\*\/)/,
   /(?<![.\w$])import\s*(\()/,
-  /^[ \t]*import\s+(?:([\w$]+)\s*,?\s*)?(?:\*\s*as\s+([\w$]+)\s*)?(\{[^}]*\})?\s*(?:from\s*)?(["'][^"'\n]+["'])[ \t]*;?/,
+  /(?<=^|;)[ \t]*import\s+(?:([\w$]+)\s*,?\s*)?(?:\*\s*as\s+([\w$]+)\s*)?(\{[^}]*\})?\s*(?:from\s*)?(["'][^"'\n]+["'])[ \t]*;?/,
 ].map((part) => part.source).join('|'), 'gm');
 
 function importDeclaration(first, all, names, from) {
@@ -141,9 +141,7 @@ function script(code) {
   });
 }
 
-const importer = vm.constants && vm.constants.USE_MAIN_CONTEXT_DEFAULT_LOADER;
-
-async function load_module(name) {
+async function loadModule(name) {
   const target = String(name);
   if (/^\.{0,2}\//.test(target)) {
     return import(require('url').pathToFileURL(path.resolve(target)).href);
@@ -287,7 +285,7 @@ function take(piece) {
 Object.assign(globalThis, { require: userRequire, display });
 globalThis.module = { exports: {} };
 globalThis.exports = globalThis.module.exports;
-Object.defineProperty(globalThis, '__import', { value: load_module, enumerable: false });
+Object.defineProperty(globalThis, '__import', { value: loadModule, enumerable: false });
 process.on('SIGINT', () => { if (interrupt) interrupt(); });
 // What a cell started and nobody waits for must not end the context.
 process.on('uncaughtException', (error) => process.stderr.write(`Uncaught ${text(error)}\n`));

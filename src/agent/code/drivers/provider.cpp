@@ -2,10 +2,12 @@
 
 #include "agent/code/drivers/driver_kernel.hpp"
 #include "agent/command/request.hpp"
+#include "agent/files/replacement_file.hpp"
 #include "agent/services.hpp"
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -25,6 +27,13 @@ std::optional<std::string_view> path_of(const std::vector<std::string>& environm
         if (entry.starts_with("PATH=")) return std::string_view(entry).substr(5);
     }
     return std::nullopt;
+}
+
+Result<UniqueFd> file_in_memory(std::string_view text) {
+    UniqueFd file(::memfd_create("driver", MFD_CLOEXEC));
+    if (!file) return Error::from_errno(errno, "make a file in memory");
+    if (Status written = write_fully(file.get(), text, "driver"); !written) return written.error();
+    return file;
 }
 
 Error not_installed(const Driver& driver) {
@@ -54,6 +63,13 @@ Result<SpawnRequest> DriverProvider::prepare(const Driver& driver, const std::st
 
 Result<std::shared_ptr<Interpreter>> DriverProvider::spawn_driver(const Driver& driver,
                                                                   SpawnRequest request) {
+    UniqueFd file;
+    if (!driver.file.empty()) {
+        Result<UniqueFd> made = file_in_memory(driver.file);
+        if (!made) return made.error();
+        file = std::move(*made);
+        request.passed = {file.get()};
+    }
     auto started = Interpreter::start(services_.executor, services_.reaper, std::move(request));
     if (!started) {
         if (started.error().code() == ErrorCode::not_found) return not_installed(driver);
