@@ -1,6 +1,7 @@
 #include "agent/code/drivers/provider.hpp"
 
 #include "agent/code/drivers/driver_kernel.hpp"
+#include "agent/code/drivers/go_kernel.hpp"
 #include "agent/command/request.hpp"
 #include "agent/files/replacement_file.hpp"
 #include "agent/services.hpp"
@@ -12,6 +13,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -46,19 +48,49 @@ Error not_installed(const Driver& driver) {
 
 DriverProvider::~DriverProvider() = default;
 
-Result<SpawnRequest> DriverProvider::prepare(const Driver& driver, const std::string& cwd) const {
+Result<SpawnRequest> DriverProvider::prepare_argv(const std::vector<std::string>& argv,
+                                                  const std::string& cwd) const {
     if (services_.stopping) return Error(ErrorCode::unavailable, "the agent is ending");
     struct stat info{};
     if (!cwd.empty() && (::stat(cwd.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))) {
         return Error(ErrorCode::invalid_argument, "cwd: " + cwd + " is no directory");
     }
     CommandRequest command;
-    command.argv = {std::string(driver.language)};
+    command.argv = argv;
     Result<SpawnRequest> request = prepare_command(services_, command);
-    if (!request) return request;
-    request->directory = cwd;
-    request->programs = driver.programs(path_of(request->environment));
+    if (request) request->directory = cwd;
     return request;
+}
+
+Result<SpawnRequest> DriverProvider::prepare(const Driver& driver, const std::string& cwd) const {
+    Result<SpawnRequest> request = prepare_argv({std::string(driver.language)}, cwd);
+    if (request) request->programs = driver.programs(path_of(request->environment));
+    return request;
+}
+
+Result<std::shared_ptr<Interpreter>> DriverProvider::start_process(SpawnRequest request) {
+    auto started = Interpreter::start(services_.executor, services_.reaper, std::move(request));
+    if (!started) return started;
+    std::erase_if(processes_, [](const std::weak_ptr<Child>& child) { return child.expired(); });
+    processes_.push_back((*started)->child());
+    return started;
+}
+
+Result<std::shared_ptr<Kernel>> DriverProvider::start_go(const std::string& cwd) {
+    Result<SpawnRequest> request = prepare_argv({"go"}, cwd);
+    if (!request) return request.error();
+    bool found = std::ranges::any_of(request->programs.front().paths, [](const std::string& path) {
+        return ::access(path.c_str(), X_OK) == 0;
+    });
+    if (!found) {
+        return Error(ErrorCode::not_found, "go is not available here: looked for go in PATH");
+    }
+    GoKernel::Spawn spawn = [this, cwd](const std::vector<std::string>& argv) {
+        Result<SpawnRequest> wanted = prepare_argv(argv, cwd);
+        if (!wanted) return Result<std::shared_ptr<Interpreter>>(wanted.error());
+        return start_process(std::move(*wanted));
+    };
+    return std::shared_ptr<Kernel>(std::make_shared<GoKernel>(services_, std::move(spawn)));
 }
 
 Result<std::shared_ptr<Interpreter>> DriverProvider::spawn_driver(const Driver& driver,
@@ -70,13 +102,11 @@ Result<std::shared_ptr<Interpreter>> DriverProvider::spawn_driver(const Driver& 
         file = std::move(*made);
         request.passed = {file.get()};
     }
-    auto started = Interpreter::start(services_.executor, services_.reaper, std::move(request));
+    auto started = start_process(std::move(request));
     if (!started) {
         if (started.error().code() == ErrorCode::not_found) return not_installed(driver);
         return started.error();
     }
-    std::erase_if(processes_, [](const std::weak_ptr<Child>& child) { return child.expired(); });
-    processes_.push_back((*started)->child());
     return started;
 }
 
@@ -164,6 +194,12 @@ Awaitable<void> DriverProvider::refill(std::shared_ptr<Warm> warm, Services& ser
 
 Awaitable<Result<KernelProvider::Started>> DriverProvider::start(std::string language,
                                                                  std::string cwd) {
+    if (language == "go") {
+        Result<std::shared_ptr<Kernel>> go = start_go(cwd);
+        if (!go) co_return go.error();
+        Started made(new_uuid(), std::move(*go));
+        co_return made;
+    }
     const Driver* driver = find_driver(language);
     if (!driver) co_return Error(ErrorCode::not_found, "unknown language: " + language);
     auto interpreter = co_await launch(*driver, cwd, "");

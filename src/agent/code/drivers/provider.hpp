@@ -41,7 +41,11 @@ class DriverProvider final : public KernelProvider {
     Awaitable<std::shared_ptr<Interpreter>> take_warm(const SpawnRequest& wanted, std::string cwd);
     static Awaitable<void> refill(std::shared_ptr<Warm> warm, Services& services,
                                   DriverProvider& provider);
+    Result<std::shared_ptr<Kernel>> start_go(const std::string& cwd);
+    Result<std::shared_ptr<Interpreter>> start_process(SpawnRequest request);
     Result<std::shared_ptr<Interpreter>> spawn_driver(const Driver& driver, SpawnRequest request);
+    Result<SpawnRequest> prepare_argv(const std::vector<std::string>& argv,
+                                      const std::string& cwd) const;
     Result<SpawnRequest> prepare(const Driver& driver, const std::string& cwd) const;
     /// Sends the driver's text and waits until it runs.
     static Awaitable<Status> boot(std::shared_ptr<Interpreter> interpreter, const Driver& driver,
