@@ -60,19 +60,11 @@ function display(...values) {
 // --- typescript ---
 
 function load(name) {
-  const places = [process.cwd()];
-  for (const root of [path.resolve(process.execPath, '../../lib/node_modules'),
-    '/usr/local/lib/node_modules', '/usr/lib/node_modules', '/usr/share/nodejs']) {
-    places.push(path.join(root, 'any'));
+  const roots = [path.resolve(process.execPath, '../../lib/node_modules'),
+    '/usr/local/lib/node_modules', '/usr/lib/node_modules', '/usr/share/nodejs'];
+  for (const target of [name, ...roots.map((root) => path.join(root, name))]) {
     try {
-      return require(path.join(root, name));
-    } catch (error) {
-      if (error.code !== 'MODULE_NOT_FOUND') continue;
-    }
-  }
-  for (const place of places) {
-    try {
-      return modules.createRequire(path.join(place, 'cell.js'))(name);
+      return userRequire(target);
     } catch (error) {
       if (error.code !== 'MODULE_NOT_FOUND') throw error;
     }
@@ -90,8 +82,8 @@ function findStripper() {
     const options = {
       target: typescript.ScriptTarget.ES2022,
       module: typescript.ModuleKind.ESNext,
-      verbatimModuleSyntax: true,
-      preserveValueImports: true,
+      // Later cells may use what this one imports.
+      [parseInt(typescript.version, 10) < 5 ? 'preserveValueImports' : 'verbatimModuleSyntax']: true,
     };
     return (code) => {
       const out = typescript.transpileModule(code, {
@@ -116,12 +108,14 @@ function findStripper() {
 
 // --- cells ---
 
-// A cell is a script: import declarations become awaited imports, import() goes through the
-// driver, which has what the engine wants for it. Strings and comments are passed over.
+// A cell is a script: import declarations become awaited imports, exports plain declarations, and
+// import() goes through the driver, which has what the engine wants for it. Strings and comments
+// are passed over.
 const PARTS = new RegExp([
   /("(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`(?:\\.|[^`\\])*`|\/\/[^\n]*|\/\*[\s\S]*?\*\/)/,
   /(?<![.\w$])import\s*(\()/,
   /(?<=^|;)[ \t]*import\s+(?:([\w$]+)\s*,?\s*)?(?:\*\s*as\s+([\w$]+)\s*)?(\{[^}]*\})?\s*(?:from\s*)?(["'][^"'\n]+["'])[ \t]*;?/,
+  /(?<=^|;)([ \t]*export\s+)(?=(?:const|let|var|function|class|async)\b)/,
 ].map((part) => part.source).join('|'), 'gm');
 
 function importDeclaration(first, all, names, from) {
@@ -134,8 +128,9 @@ function importDeclaration(first, all, names, from) {
 }
 
 function script(code) {
-  return code.replace(PARTS, (whole, passed, call, first, all, names, from) => {
+  return code.replace(PARTS, (whole, passed, call, first, all, names, from, exported) => {
     if (passed !== undefined) return whole;
+    if (exported !== undefined) return '';
     if (call) return '__import(';
     return importDeclaration(first, all, names, from);
   });
@@ -307,3 +302,4 @@ if (language === 'typescript' && !strip) {
 const channel = new net.Socket({ fd: 3 });
 channel.on('data', take);
 channel.on('close', () => process.exit(0));
+//# sourceURL=opensandbox-driver
