@@ -3,13 +3,23 @@
 
 #include <catch2/catch.hpp>
 
-#include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
+#include <sstream>
 
 using namespace opensandbox;
 using namespace opensandbox::agent;
 using namespace opensandbox::agent::testing;
+
+namespace {
+
+std::string read_text(const std::string& path) {
+    std::ifstream in(path);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
 
 TEST_CASE("A python cell gives the value of its last expression and keeps its names") {
     AgentProcess agent;
@@ -219,25 +229,17 @@ TEST_CASE("A warm python interpreter is taken by the next context and shares not
                            {"OPENSANDBOX_WARM_PYTHON", "1"}};
     AgentProcess agent(std::move(options));
     Scratch scratch;
-    auto children = [&] {
-        std::string text;
-        for (const std::string& word : {std::string("/proc/") + std::to_string(agent.pid()) +
-                                        "/task/" + std::to_string(agent.pid()) + "/children"}) {
-            text =
-                parse_events(agent.call("POST", "/command", shell_request("cat " + word)).body)[2]
-                    .text;
-        }
-        return text;
-    };
-    // Warm pids are among the agent's children before the context that gets one exists.
-    std::string before;
+    std::string processes = "/proc/" + std::to_string(agent.pid()) + "/task/" +
+                            std::to_string(agent.pid()) + "/children";
+    // The interpreter of a warm context was there before the context.
+    std::string id;
+    std::string pid;
     REQUIRE(eventually([&] {
-        before = children();
-        return std::ranges::count(before, ' ') >= 2;
+        std::string before = " " + read_text(processes);
+        id = make_context(agent, "python", scratch.path());
+        pid = run_code(agent, id, "import os\nos.getpid()").text;
+        return before.find(" " + pid + " ") != std::string::npos;
     }));
-    std::string pid = before.substr(0, before.find(' '));
-    std::string id = make_context(agent, "python", scratch.path());
-    CHECK(run_code(agent, id, "import os\nos.getpid()").text == pid);
     CHECK(run_code(agent, id, "os.getcwd()").text == "'" + scratch.path() + "'");
     run_code(agent, id, "secret = 5\nimport builtins\nbuiltins.leak = 1");
     std::string other = make_context(agent, "python");
@@ -252,7 +254,9 @@ TEST_CASE("An agent without python contexts starts no python") {
     run_default(agent, "bash", "true");
     std::string processes = "/proc/" + std::to_string(agent.pid()) + "/task/" +
                             std::to_string(agent.pid()) + "/children";
-    auto events = agent.command(
-        shell_request("for p in $(cat " + processes + "); do cat /proc/$p/comm; done"));
-    CHECK(joined(events, "stdout").find("python") == std::string::npos);
+    std::istringstream children(read_text(processes));
+    int seen = 0;
+    for (std::string pid; children >> pid; ++seen)
+        CHECK(read_text("/proc/" + pid + "/comm") == "bash\n");
+    CHECK(seen == 1);
 }

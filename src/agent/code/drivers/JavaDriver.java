@@ -28,7 +28,7 @@ public class JavaDriver {
     private final InputStream input;
     private final OutputStream output;
     private final JShell shell;
-    private int count;
+    private volatile int count;
     private volatile boolean running;
     private volatile boolean interrupted;
 
@@ -53,9 +53,21 @@ public class JavaDriver {
         Runtime.getRuntime().halt(0);
     }
 
+    /** Again and again: what is being compiled cannot be stopped, only what runs then. */
     private void interrupt() {
-        if (!running) return;
-        interrupted = true;
+        int cell = count;
+        interrupted = running;
+        while (running && count == cell) {
+            stop();
+            try {
+                Thread.sleep(50);
+            } catch (InterruptedException ignored) {
+                return;
+            }
+        }
+    }
+
+    private void stop() {
         try {
             shell.stop();
         } catch (Throwable unsupported) {

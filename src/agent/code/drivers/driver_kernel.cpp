@@ -9,7 +9,8 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::chrono::seconds kInterruptGrace{5};
+constexpr std::chrono::seconds kSecondInterrupt{1};
+constexpr std::chrono::seconds kInterruptGrace{4};
 constexpr std::chrono::seconds kKillGrace{2};
 /// From the closed control channel to the end of the process.
 constexpr std::chrono::milliseconds kEndGrace{500};
@@ -117,6 +118,9 @@ Awaitable<Status> DriverKernel::interrupt() {
     if (!running_ || !interpreter) co_return Status();
     std::uint64_t number = run_number_;
     interrupted_ = true;
+    interpreter->child()->signal_group(SIGINT);
+    if (co_await run_ends_within(number, kSecondInterrupt)) co_return Status();
+    // The first one may have come before the driver had begun.
     interpreter->child()->signal_group(SIGINT);
     if (co_await run_ends_within(number, kInterruptGrace)) co_return Status();
     stubborn_ = true;
