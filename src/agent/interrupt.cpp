@@ -12,10 +12,16 @@ namespace {
 using Interrupted = std::optional<Status>;
 
 Awaitable<Interrupted> interrupt_context(Services& services, std::string id) {
-    auto context = co_await services.code.find(id);
+    auto context = services.code.known(id);
     if (!context) co_return std::nullopt;
     Status done = co_await context->kernel->interrupt();
     co_return done;
+}
+
+/// Asks the Jupyter server, so it comes last.
+Awaitable<Interrupted> interrupt_recovered(Services& services, std::string id) {
+    co_await services.code.find(id);
+    co_return co_await interrupt_context(services, std::move(id));
 }
 
 Awaitable<Interrupted> interrupt_command(Services& services, std::string id) {
@@ -29,6 +35,7 @@ Awaitable<Interrupted> interrupt_command(Services& services, std::string id) {
 constexpr Awaitable<Interrupted> (*kOwners[])(Services&, std::string) = {
     interrupt_context,
     interrupt_command,
+    interrupt_recovered,
 };
 
 Awaitable<void> interrupt_any(Services& services, http::Exchange& exchange) {

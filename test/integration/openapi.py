@@ -70,6 +70,16 @@ def test_every_operation_of_the_agent_answers_as_documented(sandbox):
     logs = agent.get(f"/command/{id}/logs", query={"cursor": 0})
     assert logs.status == 200
     assert agent.delete("/command", query={"id": id}).status == 200
+    context = agent.post("/code/context", {"language": "bash", "cwd": "/tmp/o"}).json
+    request = {"code": "pwd; exit 3", "context": {"id": context["id"]}}
+    events = list(agent.events(request, path="/code"))
+    assert [e["type"] for e in events] == ["init", "ping", "stdout", "status", "error"]
+    assert agent.post("/code", {"code": ""}).status == 400
+    assert agent.delete("/code", query={"id": context["id"]}).status == 200
+    assert len(agent.get("/code/contexts").json) == 1
+    assert agent.get(f"/code/contexts/{context['id']}").status == 200
+    assert agent.delete(f"/code/contexts/{context['id']}").status == 200
+    assert agent.delete("/code/contexts", query={"language": "bash"}).status == 200
     assert agent.write("/tmp/o/a.txt", "one two one\n").status == 200
     assert agent.get("/files/info", query={"path": ["/tmp/o/a.txt", "/tmp/o"]}).status == 200
     assert agent.post("/files/permissions", {"/tmp/o/a.txt": {"mode": 600}}).status == 200

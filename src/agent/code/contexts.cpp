@@ -89,7 +89,8 @@ Awaitable<Result<CodeContexts::ContextPtr>> CodeContexts::default_for(std::strin
     auto& turns = default_turns_[language];
     if (!turns) turns = std::make_shared<RunQueue>(executor_);
     auto turn = co_await turns->take();
-    if (auto known = defaults_[language].lock(); known && !known->removed) co_return known;
+    auto former = defaults_[language].lock();
+    if (former && !former->removed && former->kernel->alive()) co_return former;
     auto made = co_await create(language, "");
     if (made) defaults_[language] = *made;
     co_return made;
@@ -101,18 +102,19 @@ Awaitable<void> CodeContexts::recover() {
     if (!found || recovered_) co_return;
     recovered_ = true;
     for (KernelProvider::Found& item : *found) {
-        bool known =
-            std::ranges::any_of(contexts_, [&](const auto& have) { return have->id == item.id; });
-        if (!known) add(item.id, item.language, "", item.kernel);
+        if (!known(item.id)) add(item.id, item.language, "", item.kernel);
     }
 }
 
+CodeContexts::ContextPtr CodeContexts::known(std::string_view id) const {
+    auto at = std::ranges::find(contexts_, id, &CodeContext::id);
+    return at == contexts_.end() ? nullptr : *at;
+}
+
 Awaitable<CodeContexts::ContextPtr> CodeContexts::find(std::string id) {
-    auto known = [&] { return std::ranges::find(contexts_, id, &CodeContext::id); };
-    if (auto at = known(); at != contexts_.end()) co_return *at;
+    if (ContextPtr context = known(id)) co_return context;
     co_await recover();
-    auto at = known();
-    co_return at == contexts_.end() ? nullptr : *at;
+    co_return known(id);
 }
 
 Awaitable<std::vector<CodeContexts::ContextPtr>> CodeContexts::list(std::string language) {

@@ -45,7 +45,9 @@ class CodeContexts {
     Awaitable<Result<ContextPtr>> create(std::string language, std::string cwd);
     /// The one for runs without an id, made when it is first wanted.
     Awaitable<Result<ContextPtr>> default_for(std::string language);
-    /// Null when there is none.
+    /// Null when this agent has none of this id.
+    [[nodiscard]] ContextPtr known(std::string_view id) const;
+    /// The same, and also what a former agent left at the Jupyter server.
     Awaitable<ContextPtr> find(std::string id);
     /// Of one language, or all when it is empty; in the order of their making.
     Awaitable<std::vector<ContextPtr>> list(std::string language);

@@ -22,7 +22,7 @@ struct ControlFrame {
         run = 'r',        ///< agent to driver: code to run
     };
     /// Largest payload, bytes.
-    static constexpr std::size_t kMaxPayload = std::size_t{32} << 20;
+    static constexpr std::size_t kMaxPayload = std::size_t{16} << 20;
 
     ControlFrame(Kind k, std::string p) : kind(k), payload(std::move(p)) {}
     Kind kind;

@@ -25,6 +25,8 @@ public class JavaDriver {
         "java.util.concurrent.*", "java.util.function.*", "java.util.regex.*", "java.util.stream.*",
     };
 
+    private static final int MAX_VALUE = 2 << 20;
+
     private final InputStream input;
     private final OutputStream output;
     private final JShell shell;
@@ -178,7 +180,9 @@ public class JavaDriver {
         }
         if (snippet.subKind() == Snippet.SubKind.ASSIGNMENT_SUBKIND) return null;
         String value = event.value();
-        return value == null || value.isEmpty() ? null : value;
+        if (value == null || value.isEmpty()) return null;
+        // A character takes up to six bytes in a frame.
+        return value.length() <= MAX_VALUE ? value : value.substring(0, MAX_VALUE) + "...";
     }
 
     private static String error(String name, String value, List<String> lines) {

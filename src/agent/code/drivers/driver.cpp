@@ -49,7 +49,7 @@ std::vector<Program> java(Path path) {
     return programs_of(
         {"java"},
         {"-XX:+UseSerialGC", "-Xshare:auto", "--add-opens", "java.base/java.io=ALL-UNNAMED",
-         "--add-modules", "jdk.jshell", "--source", "11", "/dev/fd/4"},
+         "--add-modules", "jdk.jshell", "--source", "11", "/proc/self/fd/4"},
         path);
 }
 

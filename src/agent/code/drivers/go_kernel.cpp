@@ -161,6 +161,13 @@ Awaitable<Result<RunEnd>> GoKernel::execute(std::shared_ptr<EventPump> pump) {
 Awaitable<Status> GoKernel::run(std::string code, std::shared_ptr<EventPump> pump) {
     ++count_;
     interrupted_ = false;
+    running_ = true;
+    Status done = co_await run_cell(std::move(code), pump);
+    running_ = false;
+    co_return done;
+}
+
+Awaitable<Status> GoKernel::run_cell(std::string code, std::shared_ptr<EventPump> pump) {
     GoProgram::Build build;
     auto said = co_await compile_cell(code, build);
     if (!said) co_return said.error();
@@ -181,9 +188,10 @@ Awaitable<Status> GoKernel::run(std::string code, std::shared_ptr<EventPump> pum
 }
 
 Awaitable<Status> GoKernel::interrupt() {
+    if (!running_) co_return Status();
+    interrupted_ = true;
     auto process = process_;
     if (!process) co_return Status();
-    interrupted_ = true;
     process->child()->signal_group(SIGINT);
     co_await process->wait_end(kInterruptGrace);
     co_return Status();

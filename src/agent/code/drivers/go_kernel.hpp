@@ -30,6 +30,7 @@ class GoKernel final : public Kernel {
     [[nodiscard]] bool alive() const override { return !shut_down_; }
 
   private:
+    Awaitable<Status> run_cell(std::string code, std::shared_ptr<EventPump> pump);
     /// Empty after success, else what the compiler says.
     Awaitable<Result<std::string>> compile(const GoProgram::Build& build);
     Awaitable<Status> write_sources(const GoProgram::Build& build);
@@ -42,6 +43,7 @@ class GoKernel final : public Kernel {
     std::string directory_;  ///< private, made by the first run
     std::shared_ptr<Interpreter> process_;
     std::size_t count_ = 0;
+    bool running_ = false;
     bool interrupted_ = false;
     bool shut_down_ = false;
 };

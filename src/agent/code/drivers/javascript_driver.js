@@ -13,7 +13,7 @@ const language = process.argv[1];
 const session = new inspector.Session();
 session.connect();
 const userRequire = modules.createRequire(path.join(process.cwd(), 'cell.js'));
-const MAX = 32 << 20;
+const MAX = 16 << 20;
 let count = 0;
 let interrupt = null; // rejects the run in flight
 let strip = null; // typescript to javascript

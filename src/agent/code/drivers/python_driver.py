@@ -35,7 +35,7 @@ def serve(control):
     def send(text):
         """One frame; an interrupt waits until it is out."""
         data = text.encode('utf-8', 'surrogatepass')
-        if len(data) > 32 << 20:
+        if len(data) > 16 << 20:
             raise ValueError(f'the result is too large: {len(data)} bytes')
         if os.getpid() != pid:
             return
