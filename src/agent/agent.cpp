@@ -170,13 +170,15 @@ class Agent {
     }
 
     std::size_t signal_all(int number) {
-        return services_.commands.signal_all(number) + services_.code.signal_all(number);
+        return services_.commands.signal_all(number) + services_.code.signal_all(number) +
+               services_.terminals.signal_all(number);
     }
 
     Awaitable<void> sweep() {
         while (true) {
             co_await net::sleep_for(kSweepEvery);
             services_.commands.sweep(now());
+            services_.terminals.sweep(now());
         }
     }
 

@@ -6,6 +6,7 @@
 #include "agent/interrupt.hpp"
 #include "agent/metrics/routes.hpp"
 #include "agent/proxy.hpp"
+#include "agent/pty/routes.hpp"
 #include "agent/reply.hpp"
 #include "base/identifier.hpp"
 #include "base/log.hpp"
@@ -41,8 +42,9 @@ Awaitable<void> not_available(http::Exchange& exchange) {
 /// Surfaces of the contract that this agent knows of and does not offer.
 void add_unavailable_routes(http::Router& router) {
     static constexpr std::string_view kPatterns[] = {
-        "/session",       "/session/{rest...}",     "/pty",
-        "/pty/{rest...}", "/v1/isolated/{rest...}",
+        "/session",
+        "/session/{rest...}",
+        "/v1/isolated/{rest...}",
     };
     for (std::string_view pattern : kPatterns)
         router.any(pattern, not_available);
@@ -78,6 +80,7 @@ http::Handler make_handler(Services& services) {
     add_file_routes(*router, services);
     add_metrics_routes(*router, services);
     add_proxy_routes(*router, services);
+    add_pty_routes(*router, services);
     add_unavailable_routes(*router);
     return [router, &services](http::Exchange& exchange) -> Awaitable<void> {
         if (!admitted(services, exchange.request())) return reply_unauthorized(exchange);

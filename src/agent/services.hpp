@@ -7,6 +7,7 @@
 #include "agent/metrics/sampler.hpp"
 #include "agent/process/environment.hpp"
 #include "agent/process/reaper.hpp"
+#include "agent/pty/sessions.hpp"
 #include "http/client.hpp"
 
 namespace opensandbox::agent {
@@ -20,6 +21,7 @@ struct Services {
     Environment environment;  ///< of the entrypoint and, below the file and the request, commands
     Reaper reaper;
     CommandRegistry commands;
+    PtySessions terminals;
     FilePool files;
     Sampler metrics;
     http::Client loopback;  ///< to the services of the sandbox, for /proxy

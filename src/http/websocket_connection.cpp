@@ -257,11 +257,12 @@ steady_clock::time_point WebSocketConnection::last_heard() const {
     return state_->heard;
 }
 
-Awaitable<Result<std::unique_ptr<WebSocketConnection>>> accept_websocket(Exchange& exchange) {
+Awaitable<Result<std::unique_ptr<WebSocketConnection>>> accept_websocket(Exchange& exchange,
+                                                                         std::size_t max_message) {
     Status started = co_await start_websocket(exchange);
     if (!started) co_return started.error();
     co_return std::make_unique<WebSocketConnection>(exchange.upgrade(),
-                                                    WebSocketConnection::Side::server);
+                                                    WebSocketConnection::Side::server, max_message);
 }
 
 namespace {

@@ -52,8 +52,9 @@ class WebSocketConnection {
     std::shared_ptr<State> state_;
 };
 
-/// Answers the upgrade of a request. Fails when the client is gone.
-Awaitable<Result<std::unique_ptr<WebSocketConnection>>> accept_websocket(Exchange& exchange);
+/// Answers the upgrade of a request (is_websocket_upgrade). Fails when the client is gone.
+Awaitable<Result<std::unique_ptr<WebSocketConnection>>> accept_websocket(
+    Exchange& exchange, std::size_t max_message = std::size_t{16} << 20);
 
 /// Opens a WebSocket at an origin. `fields` are added to the request (Authorization…). Fails as
 /// Client::send does, and with `bad_gateway` when the server does not agree.

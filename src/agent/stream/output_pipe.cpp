@@ -45,6 +45,11 @@ Result<OutputPipe> OutputPipe::open(asio::any_io_executor executor, UniqueFd& wr
     write_end.reset(ends[1]);
     // Only our end: the program must see an ordinary blocking pipe.
     ::fcntl(read_end.get(), F_SETFL, O_NONBLOCK);
+    return adopt(std::move(executor), std::move(read_end), std::move(on_ready));
+}
+
+OutputPipe OutputPipe::adopt(asio::any_io_executor executor, UniqueFd read_end,
+                             std::function<void()> on_ready) {
     auto state = std::make_shared<State>(std::move(executor), std::move(read_end));
     state->on_ready = std::move(on_ready);
     return OutputPipe(std::move(state));

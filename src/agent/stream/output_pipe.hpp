@@ -17,6 +17,9 @@ class OutputPipe {
     /// event loop after arm(), when something can be read.
     static Result<OutputPipe> open(asio::any_io_executor executor, UniqueFd& write_end,
                                    std::function<void()> on_ready = {});
+    /// Takes over a descriptor that does not block: the agent's end of a terminal.
+    static OutputPipe adopt(asio::any_io_executor executor, UniqueFd read_end,
+                            std::function<void()> on_ready);
     OutputPipe(OutputPipe&&) noexcept;
     OutputPipe& operator=(OutputPipe&&) = delete;
     ~OutputPipe();

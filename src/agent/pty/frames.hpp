@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace opensandbox::agent {
+
+/// Frames of a terminal's WebSocket (execd contract 8.2). Pure.
+namespace pty {
+
+/// First bytes of binary frames.
+inline constexpr char kInput = 0x00;
+inline constexpr char kOutput = 0x01;
+inline constexpr char kErrorOutput = 0x02;
+inline constexpr char kReplay = 0x03;
+
+/// Codes of error frames.
+inline constexpr std::string_view kSessionGone = "SESSION_GONE";
+inline constexpr std::string_view kStartFailed = "START_FAILED";
+inline constexpr std::string_view kStdinWriteFailed = "STDIN_WRITE_FAILED";
+inline constexpr std::string_view kInvalidFrame = "INVALID_FRAME";
+inline constexpr std::string_view kAlreadyConnected = "ALREADY_CONNECTED";
+inline constexpr std::string_view kTakenOver = "TAKEN_OVER";
+
+/// What a client's frame asks for.
+struct Request {
+    enum class Kind : unsigned char { nothing, input, resize, signal, ping, unknown };
+    explicit Request(Kind k) : kind(k) {}
+    Kind kind;
+    std::string data;  ///< the input, or the type that is unknown
+    std::uint16_t columns = 0;
+    std::uint16_t rows = 0;
+    int signal = 0;
+};
+
+/// `nothing` for what the contract ignores: other first bytes, unreadable JSON, sizes out of range,
+/// unknown signals.
+Request parse_binary(std::string bytes);
+Request parse_text(std::string_view text);
+
+/// The 9 bytes that a replay frame begins with. `offset` counts all bytes ever written.
+std::string replay_head(std::uint64_t offset);
+/// JSON text frames, each with its newline.
+std::string connected_text(std::string_view session_id, bool terminal);
+std::string exit_text(int code);
+std::string error_text(std::string_view code, std::string_view message);
+std::string pong_text();
+
+}  // namespace pty
+}  // namespace opensandbox::agent

@@ -1,0 +1,142 @@
+#include "agent/pty/session.hpp"
+
+#include "agent/pty/client.hpp"
+#include "agent/services.hpp"
+#include "net/task.hpp"
+
+#include <boost/asio/as_tuple.hpp>
+
+#include <signal.h>
+#include <unistd.h>
+
+namespace opensandbox::agent {
+namespace {
+
+using std::chrono::steady_clock;
+
+/// How far a client may stay behind before the shell has to wait.
+constexpr std::size_t kWindow = std::size_t{256} * 1024;
+constexpr std::size_t kReadSize = std::size_t{32} * 1024;
+constexpr std::chrono::seconds kTakeOverLimit{5};
+
+/// bash without its start files, else sh, which knows no such flags.
+std::vector<Program> shells(const std::string& command, std::optional<std::string_view> path) {
+    std::vector<std::string> bash{"bash", "--norc", "--noprofile"};
+    std::vector<std::string> sh{"sh"};
+    for (auto* argv : {&bash, &sh}) {
+        if (command.empty()) break;
+        argv->push_back("-c");
+        argv->push_back(command);
+    }
+    std::vector<Program> out;
+    out.emplace_back(std::move(bash), search_path("bash", path));
+    out.emplace_back(std::move(sh), search_path("sh", path));
+    return out;
+}
+
+}  // namespace
+
+PtySession::PtySession(Services& services, std::string id, PtyShell shell)
+    : services_(services),
+      id_(std::move(id)),
+      shell_(std::move(shell)),
+      work_(std::make_shared<net::Event>(services.executor)),
+      left_(services.executor, steady_clock::time_point::max()) {}
+
+bool PtySession::take(const std::shared_ptr<PtyClient>& client) {
+    if (client_) return false;
+    client_ = client;
+    return true;
+}
+
+Awaitable<bool> PtySession::take_over(std::shared_ptr<PtyClient> client) {
+    auto self = shared_from_this();
+    auto limit = steady_clock::now() + kTakeOverLimit;
+    net::Deadline wake(services_.executor, kTakeOverLimit, [self] { self->left_.cancel(); });
+    while (!take(client)) {
+        if (removed_ || steady_clock::now() >= limit) co_return false;
+        client_->end_for_another();
+        co_await left_.async_wait(asio::as_tuple(asio::use_awaitable));
+    }
+    co_return true;
+}
+
+void PtySession::leave(const PtyClient& client) {
+    if (client_.get() != &client) return;
+    client_.reset();
+    idle_since_ = now();
+    left_.cancel();
+    work_->notify();
+}
+
+Result<SpawnRequest> PtySession::prepare(PtyProcess::Mode mode) const {
+    Environment environment = services_.environment;
+    bool terminal = mode == PtyProcess::Mode::terminal;
+    if (terminal && !environment.get("TERM")) environment.set("TERM", "xterm-256color");
+    SpawnRequest request;
+    request.programs = shells(shell_.command, environment.get("PATH"));
+    request.environment = environment.entries();
+    request.directory = shell_.directory;
+    const AgentOptions& options = services_.options;
+    if (options.uid != ::geteuid() || options.gid != ::getegid()) {
+        request.credentials = credentials_for(options.uid, options.gid);
+    }
+    return request;
+}
+
+Status PtySession::start(PtyProcess::Mode mode) {
+    if (process_ || exit_code_) return {};
+    if (services_.stopping) return Error(ErrorCode::unavailable, "the agent is shutting down");
+    Result<SpawnRequest> request = prepare(mode);
+    if (!request) return request.error();
+    auto process = PtyProcess::start(services_.executor, services_.reaper, std::move(*request),
+                                     mode, [work = std::weak_ptr(work_)] {
+                                         if (auto event = work.lock()) event->notify();
+                                     });
+    if (!process) return process.error();
+    process_ = std::move(*process);
+    mode_ = mode;
+    ++runs_;
+    net::spawn(services_.executor, collect_output(shared_from_this(), process_), "pty output");
+    return {};
+}
+
+bool PtySession::client_behind() const {
+    auto position = client_ ? client_->position() : std::nullopt;
+    return position && output_.total() - *position > kWindow;
+}
+
+/// Runs from the start of a shell until it ended and all of its output was read.
+Awaitable<void> PtySession::collect_output(std::shared_ptr<PtySession> session,
+                                           std::shared_ptr<PtyProcess> process) {
+    PtySession& self = *session;
+    std::unique_ptr<char[]> buffer;
+    while (!process->drained()) {
+        bool any = false;
+        if (!self.client_behind()) {
+            if (!buffer) buffer = std::make_unique_for_overwrite<char[]>(kReadSize);
+            any = process->read(self.output_, std::span(buffer.get(), kReadSize));
+            if (any && self.client_) self.client_->output_came();
+            process->arm();
+            if (process->ended()) continue;
+        }
+        if (!any) buffer.reset();
+        co_await self.work_->wait();
+    }
+    self.exit_code_ = process->child().status()->client_code();
+    self.process_.reset();
+    self.idle_since_ = now();
+    if (self.client_) self.client_->output_came();
+}
+
+void PtySession::output_taken() {
+    work_->notify();
+}
+
+void PtySession::remove() {
+    removed_ = true;
+    if (process_) process_->signal(SIGKILL);
+    left_.cancel();
+}
+
+}  // namespace opensandbox::agent
