@@ -24,13 +24,25 @@ class PtyPeer {
         return std::string(document->at("session_id").as_string());
     }
 
+    struct State {
+        std::string session_id;
+        bool running = false;
+        std::int64_t offset = 0;
+        std::size_t members = 0;
+    };
     /// GET /pty/{id}.
-    static json::object describe(const AgentProcess& agent, const std::string& id) {
+    static State describe(const AgentProcess& agent, const std::string& id) {
         Reply reply = agent.call("GET", "/pty/" + id);
         REQUIRE(reply.status == 200);
         auto document = json::parse(reply.body);
         REQUIRE(document.has_value());
-        return document->as_object();
+        const json::object& members = document->as_object();
+        State state;
+        state.session_id = members.at("session_id").as_string();
+        state.running = members.at("running").as_bool();
+        state.offset = members.at("output_offset").as_int64();
+        state.members = members.size();
+        return state;
     }
 
     Awaitable<void> connect(std::string id, std::string query = {}) {
@@ -89,18 +101,18 @@ class PtyPeer {
         }
     }
 
-    std::string output;            ///< 0x01
-    std::string errors;            ///< 0x02
-    std::string replay;            ///< bytes of 0x03
+    std::string output;  ///< 0x01
+    std::string errors;  ///< 0x02
+    std::string replay;  ///< bytes of 0x03
     std::int64_t replay_from = -1;
-    std::string log;               ///< kinds of frames in the order of their first coming
+    std::string log;  ///< kinds of frames in the order of their first coming
     std::string session;
     std::string mode;
     std::string error_code;
     std::optional<std::int64_t> exit_code;
     int close_code = 0;
     std::string close_reason;
-    std::size_t largest = 0;       ///< bytes of the largest output frame
+    std::size_t largest = 0;  ///< bytes of the largest output frame
 
   private:
     void note(const std::string& what) {
@@ -133,7 +145,8 @@ class PtyPeer {
         note("replay");
         replay_from = 0;
         for (int i = 1; i <= 8; ++i)
-            replay_from = replay_from << 8 | static_cast<unsigned char>(frame[static_cast<std::size_t>(i)]);
+            replay_from =
+                replay_from << 8 | static_cast<unsigned char>(frame[static_cast<std::size_t>(i)]);
         replay.append(frame, 9);
     }
 
