@@ -96,6 +96,13 @@ def test_every_operation_of_the_agent_answers_as_documented(sandbox):
     assert [f["path"] for f in listing] == ["/tmp/o/d", "/tmp/o/d/b.txt", "/tmp/o/e", "/tmp/o/e/f"]
     assert agent.delete("/files", query={"path": "/tmp/o/d/b.txt"}).status == 200
     assert agent.delete("/directories", query={"path": "/tmp/o"}).status == 200
+    pty = agent.post("/pty", {"cwd": "/tmp/terminal"})
+    assert pty.status == 201
+    pty = "/pty/" + pty.json["session_id"]
+    assert agent.get(pty).json["running"] is False
+    assert agent.get(pty + "/ws").status == 400
+    assert agent.delete(pty).status == 200
+    assert agent.get(pty).status == 404
     assert agent.get("/metrics").status == 200
     watch = sandbox.connect()
     response = watch.open("GET", "/metrics/watch")
