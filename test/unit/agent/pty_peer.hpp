@@ -9,6 +9,21 @@
 
 namespace opensandbox::agent::testing {
 
+/// The number behind `mark` in a text.
+inline int number_after(const std::string& text, const std::string& mark) {
+    std::size_t at = text.find(mark);
+    REQUIRE(at != std::string::npos);
+    return std::atoi(text.c_str() + at + mark.size());
+}
+
+/// What `seq` writes.
+inline std::string numbers(int from, int to, const std::string& line_end) {
+    std::string out;
+    for (int i = from; i <= to; ++i)
+        out += std::to_string(i) + line_end;
+    return out;
+}
+
 /// A client of a terminal session that writes down all it hears.
 class PtyPeer {
   public:
