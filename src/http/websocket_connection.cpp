@@ -85,6 +85,8 @@ struct WebSocketConnection::State {
     static Awaitable<void> send_pong(std::shared_ptr<State> state);
     static Awaitable<void> say_last(std::shared_ptr<State> state, std::uint16_t code,
                                     std::string reason);
+    static Awaitable<void> refuse(std::shared_ptr<State> state, std::uint16_t code,
+                                  std::string reason);
 
     asio::any_io_executor executor;
     Input input;
@@ -170,6 +172,21 @@ Awaitable<void> WebSocketConnection::State::say_last(std::shared_ptr<State> stat
     if (!state->close_sent) co_await send_close(state, code, std::move(reason));
 }
 
+/// The end of a connection whose peer broke a rule.
+Awaitable<void> WebSocketConnection::State::refuse(std::shared_ptr<State> state, std::uint16_t code,
+                                                   std::string reason) {
+    co_await say_last(state, code, std::move(reason));
+    state->broken = true;
+    state->input.stream->shutdown_send();
+    // Closing over unread bytes would reset the connection before the peer has read why.
+    net::Deadline limit(state->executor, kLastWords, [state] { state->input.stream->close(); });
+    std::array<char, 4096> dropped;
+    while (true) {
+        auto count = co_await state->input.stream->read_some(dropped);
+        if (!count || *count == 0) co_return;
+    }
+}
+
 Awaitable<Status> WebSocketConnection::State::fill() {
     if (input.stream->quiet()) {
         input.buffer.release();
@@ -196,9 +213,7 @@ Awaitable<Result<WebSocketMessage>> WebSocketConnection::State::receive(
         state->input.buffer.consume(held - bytes.size());
         if (!event) {
             Error error = event.error();
-            co_await say_last(state, state->decoder.violation(), error.message());
-            state->broken = true;
-            state->input.stream->shutdown_send();
+            co_await refuse(state, state->decoder.violation(), error.message());
             co_return error;
         }
         if (!*event) {

@@ -175,6 +175,9 @@ TEST_CASE("a server closes with the code of the rule that was broken", "[http][w
     loop.run([&]() -> Awaitable<void> {
         auto unmasked = co_await answer_to(server.port, std::string("\x81\x01x"));
         CHECK_THAT(unmasked, Catch::StartsWith("\x88") && Catch::Contains("\x03\xEA"));
+        // What the peer had still to say does not keep it from hearing that.
+        auto more = co_await answer_to(server.port, "\x81\x01x" + std::string(500'000, 'y'));
+        CHECK_THAT(more, Catch::StartsWith("\x88") && Catch::Contains("\x03\xEA"));
         auto no_text =
             co_await answer_to(server.port, std::string("\x81\x82\x00\x00\x00\x00\xC3\x28", 8));
         CHECK_THAT(no_text, Catch::StartsWith("\x88") && Catch::Contains("\x03\xEF"));
