@@ -24,7 +24,7 @@ constexpr std::uint16_t kCloseFailed = 1011;
 
 }  // namespace
 
-PtyClient::PtyClient(asio::any_io_executor executor, std::shared_ptr<PtySession> session,
+PtyClient::PtyClient(const asio::any_io_executor& executor, std::shared_ptr<PtySession> session,
                      PtyClientOptions options)
     : executor_(executor),
       session_(std::move(session)),
@@ -83,17 +83,19 @@ Awaitable<bool> PtyClient::replay() {
     const Replay& output = session_->output();
     std::uint64_t end = output.total();
     std::uint64_t from = std::max(options_.since, output.oldest());
+    attached_ = true;
     position_ = end;
     if (from >= end) co_return true;
     std::string frame = pty::replay_head(from);
     if (options_.streams && session_->mode() == PtyProcess::Mode::pipes) {
-        // Position counts as not taken, so that nothing falls out of the buffer meanwhile.
+        // Not taken yet: the shell waits, so that nothing falls out of the buffer meanwhile.
         position_ = from;
-        co_return co_await send_binary(std::move(frame)) && co_await replay_streams(end);
+        bool sent = co_await send_binary(std::move(frame));
+        if (sent) sent = co_await replay_streams(end);
+        co_return sent;
     }
     frame.reserve(frame.size() + static_cast<std::size_t>(end - from));
-    while (from < end) {
-        auto piece = output.read(from);
+    while (auto piece = output.read(from)) {
         frame += piece->bytes;
         from = piece->next;
     }
@@ -101,8 +103,9 @@ Awaitable<bool> PtyClient::replay() {
 }
 
 Awaitable<bool> PtyClient::replay_streams(std::uint64_t end) {
-    while (*position_ < end) {
-        auto piece = session_->output().read(*position_);
+    while (position_ < end) {
+        auto piece = session_->output().read(position_);
+        if (!piece) break;
         std::uint64_t start = piece->next - piece->bytes.size();
         std::uint64_t size = std::min<std::uint64_t>(piece->bytes.size(), end - start);
         bool sent = co_await send_piece(*piece, static_cast<std::size_t>(size));
@@ -113,11 +116,11 @@ Awaitable<bool> PtyClient::replay_streams(std::uint64_t end) {
 
 Awaitable<void> PtyClient::pass_output() {
     while (!over_) {
-        if (auto piece = session_->output().read(*position_)) {
+        if (auto piece = session_->output().read(position_)) {
             bool sent = co_await send_piece(*piece, piece->bytes.size());
             if (!sent) co_return;
-        } else if (session_->exit_code()) {
-            co_await tell_exit();
+        } else if (auto code = session_->exit_code()) {
+            co_await tell_exit(*code);
             co_return;
         } else {
             co_await wake_.wait();
@@ -137,8 +140,8 @@ Awaitable<bool> PtyClient::send_piece(const Replay::Piece& piece, std::size_t si
     co_return sent;
 }
 
-Awaitable<void> PtyClient::tell_exit() {
-    bool sent = co_await send_text(pty::exit_text(*session_->exit_code()));
+Awaitable<void> PtyClient::tell_exit(int code) {
+    bool sent = co_await send_text(pty::exit_text(code));
     if (!sent) co_return;
     Status closed = co_await socket_->close(http::kCloseNormal, "process exited");
     if (!closed) co_return;

@@ -23,7 +23,7 @@ class PtyClient : public std::enable_shared_from_this<PtyClient> {
     /// Largest frame taken from a client, bytes.
     static constexpr std::size_t kMaxFrame = std::size_t{4} << 20;
 
-    PtyClient(asio::any_io_executor executor, std::shared_ptr<PtySession> session,
+    PtyClient(const asio::any_io_executor& executor, std::shared_ptr<PtySession> session,
               PtyClientOptions options);
 
     /// Serves the connection to its end: takes the session (over), replays, then passes both ways.
@@ -31,7 +31,9 @@ class PtyClient : public std::enable_shared_from_this<PtyClient> {
                                std::unique_ptr<http::WebSocketConnection> socket);
 
     /// Offset up to which the client has taken output; empty before it is connected.
-    [[nodiscard]] std::optional<std::uint64_t> position() const { return position_; }
+    [[nodiscard]] std::optional<std::uint64_t> position() const {
+        return attached_ ? std::optional(position_) : std::nullopt;
+    }
     /// There is more output, or the shell ended.
     void output_came();
     /// Another client takes over: tells this one and ends it.
@@ -45,7 +47,7 @@ class PtyClient : public std::enable_shared_from_this<PtyClient> {
     Awaitable<bool> replay_streams(std::uint64_t end);
     Awaitable<void> pass_output();
     Awaitable<bool> send_piece(const Replay::Piece& piece, std::size_t size);
-    Awaitable<void> tell_exit();
+    Awaitable<void> tell_exit(int code);
     Awaitable<bool> reader_ended();
     Awaitable<bool> send_text(std::string text);
     Awaitable<bool> send_binary(std::string bytes);
@@ -62,7 +64,8 @@ class PtyClient : public std::enable_shared_from_this<PtyClient> {
     std::shared_ptr<PtySession> session_;
     PtyClientOptions options_;
     std::unique_ptr<http::WebSocketConnection> socket_;
-    std::optional<std::uint64_t> position_;
+    bool attached_ = false;
+    std::uint64_t position_ = 0;
     net::Event wake_;        ///< output came, or the end
     net::Event input_room_;  ///< the shell takes input again, or the end
     net::Event tick_;        ///< ends the keep-alive

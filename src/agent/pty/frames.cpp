@@ -27,10 +27,10 @@ int signal_number(std::string_view name) {
 
 /// 0 when it is no size.
 std::uint16_t dimension(const json::object& members, std::string_view name) {
-    auto value = json::get_integer(members, name);
-    if (!value || !*value || **value <= 0) return 0;
-    if (**value > std::numeric_limits<std::uint16_t>::max()) return 0;
-    return static_cast<std::uint16_t>(**value);
+    auto member = json::get_integer(members, name);
+    std::int64_t value = member ? member->value_or(0) : 0;
+    if (value <= 0 || value > std::numeric_limits<std::uint16_t>::max()) return 0;
+    return static_cast<std::uint16_t>(value);
 }
 
 Request input_request(std::string bytes) {

@@ -10,7 +10,8 @@
 namespace opensandbox::agent {
 
 struct InputQueue::State {
-    State(asio::any_io_executor executor, UniqueFd fd) : descriptor(executor, fd.release()) {}
+    State(const asio::any_io_executor& executor, UniqueFd fd)
+        : descriptor(executor, fd.release()) {}
 
     asio::posix::stream_descriptor descriptor;
     std::string waiting;
@@ -52,9 +53,9 @@ struct InputQueue::State {
     }
 };
 
-InputQueue::InputQueue(asio::any_io_executor executor, UniqueFd fd) {
+InputQueue::InputQueue(const asio::any_io_executor& executor, UniqueFd fd) {
     ::fcntl(fd.get(), F_SETFL, ::fcntl(fd.get(), F_GETFL) | O_NONBLOCK);
-    state_ = std::make_shared<State>(std::move(executor), std::move(fd));
+    state_ = std::make_shared<State>(executor, std::move(fd));
 }
 
 InputQueue::~InputQueue() {

@@ -15,7 +15,7 @@ class InputQueue {
     /// Past so many bytes the queue is full; who pushes should then wait.
     static constexpr std::size_t kMuch = std::size_t{256} * 1024;
 
-    InputQueue(asio::any_io_executor executor, UniqueFd fd);
+    InputQueue(const asio::any_io_executor& executor, UniqueFd fd);
     InputQueue(const InputQueue&) = delete;
     InputQueue& operator=(const InputQueue&) = delete;
     ~InputQueue();

@@ -22,7 +22,7 @@ Result<UniqueFd> duplicate(int fd) {
 
 }  // namespace
 
-Result<std::shared_ptr<PtyProcess>> PtyProcess::start(asio::any_io_executor executor,
+Result<std::shared_ptr<PtyProcess>> PtyProcess::start(const asio::any_io_executor& executor,
                                                       Reaper& reaper, SpawnRequest request,
                                                       Mode mode, std::function<void()> changed) {
     auto process = std::make_shared<PtyProcess>(mode, std::move(changed));

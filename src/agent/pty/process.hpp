@@ -16,9 +16,9 @@ class PtyProcess {
 
     /// `request` says what to start, without its standard streams. `changed` is called on the event
     /// loop when there is output to read (after arm()) or the process ended.
-    static Result<std::shared_ptr<PtyProcess>> start(asio::any_io_executor executor, Reaper& reaper,
-                                                     SpawnRequest request, Mode mode,
-                                                     std::function<void()> changed);
+    static Result<std::shared_ptr<PtyProcess>> start(const asio::any_io_executor& executor,
+                                                     Reaper& reaper, SpawnRequest request,
+                                                     Mode mode, std::function<void()> changed);
     PtyProcess(Mode mode, std::function<void()> changed)
         : mode_(mode), changed_(std::move(changed)) {}
     PtyProcess(const PtyProcess&) = delete;
