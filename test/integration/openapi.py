@@ -67,6 +67,8 @@ def test_every_operation_of_the_agent_answers_as_documented(sandbox):
     events = list(agent.events({"command": "echo 1; sleep 1000", "background": True}))
     id = events[0]["text"]
     assert agent.get(f"/command/status/{id}").json["running"] is True
+    streamed = agent.run("echo seen").id
+    assert agent.get(f"/command/{streamed}/stream", query={"offset": 0}).status == 200
     logs = agent.get(f"/command/{id}/logs", query={"cursor": 0})
     assert logs.status == 200
     assert agent.delete("/command", query={"id": id}).status == 200

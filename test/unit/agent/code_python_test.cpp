@@ -161,7 +161,8 @@ TEST_CASE("Figures of matplotlib are shown at plt.show() and at the end of the c
 TEST_CASE("An interrupt is KeyboardInterrupt in python and the context lives on") {
     AgentProcess agent;
     std::string id = make_context(agent, "python");
-    RunningCode run(agent, id, "import time\nprint('up')\nfor k in range(600): time.sleep(0.1)",
+    RunningCode run(agent, id,
+                    "import time\nk = 0\nprint('up')\nfor k in range(600): time.sleep(0.1)",
                     "up\\n");
     CHECK(agent.call("DELETE", "/code?id=" + id).status == 200);
     CodeRun end = run.finish();
