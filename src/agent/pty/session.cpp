@@ -106,24 +106,26 @@ bool PtySession::client_behind() const {
     return position && output_.total() - *position > kWindow;
 }
 
+/// Holds its buffer only for so long: most shells are idle most of the time.
+void PtySession::read_output(PtyProcess& process) {
+    auto buffer = std::make_unique_for_overwrite<char[]>(kReadSize);
+    bool any = process.read(output_, std::span(buffer.get(), kReadSize));
+    if (any && client_) client_->output_came();
+}
+
 /// Runs from the start of a shell until it ended and all of its output was read.
 Awaitable<void> PtySession::collect_output(std::shared_ptr<PtySession> session,
                                            std::shared_ptr<PtyProcess> process) {
     PtySession& self = *session;
-    std::unique_ptr<char[]> buffer;
     while (!process->drained()) {
-        bool any = false;
         if (!self.client_behind()) {
-            if (!buffer) buffer = std::make_unique_for_overwrite<char[]>(kReadSize);
-            any = process->read(self.output_, std::span(buffer.get(), kReadSize));
-            if (any && self.client_) self.client_->output_came();
+            self.read_output(*process);
             process->arm();
             if (process->ended()) continue;
         }
-        if (!any) buffer.reset();
         co_await self.work_->wait();
     }
-    self.exit_code_ = process->child().status()->client_code();
+    if (const auto& status = process->child().status()) self.exit_code_ = status->client_code();
     self.process_.reset();
     self.idle_since_ = now();
     if (self.client_) self.client_->output_came();

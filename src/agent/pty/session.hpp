@@ -69,6 +69,7 @@ class PtySession : public std::enable_shared_from_this<PtySession> {
     [[nodiscard]] Result<SpawnRequest> prepare(PtyProcess::Mode mode) const;
     static Awaitable<void> collect_output(std::shared_ptr<PtySession> session,
                                           std::shared_ptr<PtyProcess> process);
+    void read_output(PtyProcess& process);
     [[nodiscard]] bool client_behind() const;
 
     Services& services_;
