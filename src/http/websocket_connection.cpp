@@ -16,7 +16,7 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::size_t kReadSize = 16 * 1024;
+constexpr std::size_t kReadSize = std::size_t{16} * 1024;
 /// How long an answer to a close or to broken frames may take to be written.
 constexpr std::chrono::seconds kLastWords{2};
 
@@ -157,8 +157,7 @@ void WebSocketConnection::State::queue_pong(const std::shared_ptr<State>& state,
 Awaitable<void> WebSocketConnection::State::send_pong(std::shared_ptr<State> state) {
     Turn turn(*state);
     co_await turn.come();
-    std::string payload = std::move(*state->pong);
-    state->pong.reset();
+    std::string payload = std::exchange(state->pong, std::nullopt).value_or("");
     if (state->aborted || state->broken || state->close_sent) co_return;
     co_await state->write_frame(WebSocketOpcode::pong, payload);
 }
@@ -216,12 +215,13 @@ Awaitable<Result<WebSocketMessage>> WebSocketConnection::State::receive(
             co_await refuse(state, state->decoder.violation(), error.message());
             co_return error;
         }
-        if (!*event) {
+        std::optional<WebSocketEvent> whole = std::move(*event);
+        if (!whole) {
             Status more = co_await state->fill();
             if (!more) co_return more.error();
             continue;
         }
-        WebSocketEvent& got = **event;
+        WebSocketEvent& got = *whole;
         using Kind = WebSocketMessage::Kind;
         if (got.opcode == WebSocketOpcode::ping) {
             queue_pong(state, std::move(got.payload));
