@@ -169,9 +169,10 @@ class Agent {
         }
     }
 
+    /// Signals every group that streams wait for; returns how many there are.
     std::size_t signal_all(int number) {
         return services_.commands.signal_all(number) + services_.code.signal_all(number) +
-               services_.terminals.signal_all(number);
+               services_.terminals.signal_all(number) + services_.sessions.signal_all(number);
     }
 
     Awaitable<void> sweep() {
@@ -199,6 +200,7 @@ Services::Services(asio::any_io_executor loop, const AgentOptions& agent_options
       options(agent_options),
       environment(with_agent_variables(agent_options)),
       commands(temporary_directory(agent_options)),
+      sessions(*this),
       files(loop),
       metrics(loop, environment),
       loopback(loop),

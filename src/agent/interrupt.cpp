@@ -31,10 +31,17 @@ Awaitable<Interrupted> interrupt_command(Services& services, std::string id) {
     co_return done;
 }
 
+/// A session goes with its run (contract 4).
+Awaitable<Interrupted> delete_session(Services& services, std::string id) {
+    if (!services.sessions.erase(id)) co_return std::nullopt;
+    co_return Status();
+}
+
 /// In the order in which an id is looked up.
 constexpr Awaitable<Interrupted> (*kOwners[])(Services&, std::string) = {
     interrupt_context,
     interrupt_command,
+    delete_session,
     interrupt_recovered,
 };
 

@@ -8,6 +8,7 @@
 #include "agent/proxy.hpp"
 #include "agent/pty/routes.hpp"
 #include "agent/reply.hpp"
+#include "agent/session/routes.hpp"
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "http/router.hpp"
@@ -42,8 +43,6 @@ Awaitable<void> not_available(http::Exchange& exchange) {
 /// Surfaces of the contract that this agent knows of and does not offer.
 void add_unavailable_routes(http::Router& router) {
     static constexpr std::string_view kPatterns[] = {
-        "/session",
-        "/session/{rest...}",
         "/v1/isolated/{rest...}",
     };
     for (std::string_view pattern : kPatterns)
@@ -77,6 +76,7 @@ http::Handler make_handler(Services& services) {
     add_command_routes(*router, services);
     add_code_routes(*router, services);
     add_interrupt_routes(*router, services);
+    add_session_routes(*router, services);
     add_file_routes(*router, services);
     add_metrics_routes(*router, services);
     add_proxy_routes(*router, services);

@@ -8,6 +8,7 @@
 #include "agent/process/environment.hpp"
 #include "agent/process/reaper.hpp"
 #include "agent/pty/sessions.hpp"
+#include "agent/session/session_table.hpp"
 #include "http/client.hpp"
 
 namespace opensandbox::agent {
@@ -22,6 +23,7 @@ struct Services {
     Reaper reaper;
     CommandRegistry commands;
     PtySessions terminals;
+    SessionTable sessions;
     FilePool files;
     Sampler metrics;
     http::Client loopback;  ///< to the services of the sandbox, for /proxy

@@ -3,6 +3,7 @@
 #include "agent/command/background.hpp"
 #include "agent/command/execution.hpp"
 #include "agent/command/request.hpp"
+#include "agent/line_form.hpp"
 #include "agent/reply.hpp"
 #include "http/event_stream.hpp"
 
@@ -13,11 +14,6 @@ namespace opensandbox::agent {
 namespace {
 
 constexpr std::size_t kLogPage = std::size_t{1} << 20;
-
-LineForm form_for(const Services& services, http::Exchange& exchange) {
-    if (services.environment.get("EXECD_LEGACY_LINE_EVENTS") == "1") return LineForm::stripped;
-    return line_form_for(exchange.request().fields.get("User-Agent").value_or(""));
-}
 
 /// The whole stream of a background command: it began, or why it could not.
 Awaitable<void> run_background(Services& services, http::Exchange& exchange,
@@ -127,18 +123,6 @@ Awaitable<void> command_stream(Services& services, http::Exchange& exchange) {
     co_await Execution::stream(execution, exchange, wanted);
 }
 
-/// "name/major.minor": whether it is below 1.1. Anything unreadable counts as new.
-bool below_one_one(std::string_view version) {
-    unsigned major = 0;
-    unsigned minor = 0;
-    const char* end = version.data() + version.size();
-    auto first = std::from_chars(version.data(), end, major);
-    if (first.ec != std::errc() || first.ptr == end || *first.ptr != '.') return false;
-    auto second = std::from_chars(first.ptr + 1, end, minor);
-    if (second.ec != std::errc()) return false;
-    return major < 1 || (major == 1 && minor < 1);
-}
-
 }  // namespace
 
 Awaitable<void> run_command_request(Services& services, http::Exchange& exchange,
@@ -155,18 +139,8 @@ Awaitable<void> run_command_request(Services& services, http::Exchange& exchange
     }
     auto execution =
         Execution::start(services.executor, services.reaper, services.commands, record,
-                         std::move(*prepared), form_for(services, exchange), request.timeout);
+                         std::move(*prepared), line_form_for(services, exchange), request.timeout);
     co_await Execution::stream(execution, exchange);
-}
-
-LineForm line_form_for(std::string_view user_agent) {
-    constexpr std::string_view kMark = "-SDK/";
-    std::size_t mark = user_agent.find(kMark);
-    if (!user_agent.starts_with("OpenSandbox-") || mark == std::string_view::npos) {
-        return LineForm::exact;
-    }
-    return below_one_one(user_agent.substr(mark + kMark.size())) ? LineForm::stripped
-                                                                 : LineForm::exact;
 }
 
 void add_command_routes(http::Router& router, Services& services) {
