@@ -25,6 +25,7 @@ struct Services {
     PtySessions terminals;
     SessionTable sessions;
     FilePool files;
+    std::size_t file_watches = 0;  ///< streams of /files/watch
     Sampler metrics;
     http::Client loopback;  ///< to the services of the sandbox, for /proxy
     CodeContexts code;

@@ -82,6 +82,10 @@ def test_every_operation_of_the_agent_answers_as_documented(sandbox):
     assert agent.get(f"/code/contexts/{context['id']}").status == 200
     assert agent.delete(f"/code/contexts/{context['id']}").status == 200
     assert agent.delete("/code/contexts", query={"language": "bash"}).status == 200
+    session = agent.post("/session", {"cwd": "/tmp/o"}).json["session_id"]
+    assert agent.post(f"/session/{session}/run", {"command": "true"}).status == 200
+    assert agent.delete(f"/session/{session}").status == 200
+    assert agent.delete(f"/session/{session}").status == 404
     assert agent.write("/tmp/o/a.txt", "one two one\n").status == 200
     assert agent.get("/files/info", query={"path": ["/tmp/o/a.txt", "/tmp/o"]}).status == 200
     assert agent.post("/files/permissions", {"/tmp/o/a.txt": {"mode": 600}}).status == 200
@@ -112,6 +116,11 @@ def test_every_operation_of_the_agent_answers_as_documented(sandbox):
     contract._validate("execd", "/components/schemas/Metrics", sample, "a sample")
     watch.close()
     contract.exercised.add(("execd", "get", "/metrics/watch"))
+    watch = sandbox.connect()
+    event = json.loads(watch.open("GET", "/files/watch?path=/tmp").readline())
+    contract._validate("execd", "/components/schemas/FileEvent", event, "an event")
+    watch.close()
+    contract.exercised.add(("execd", "get", "/files/watch"))
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
         assert agent.request(method, "/proxy/1/x").status == 502
     done = {(m, t) for s, m, t in contract.exercised if s == "execd"}

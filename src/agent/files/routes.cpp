@@ -273,6 +273,7 @@ void add_file_routes(http::Router& router, Services& services) {
         {"POST", "/files/replace", replace_in_files},
         {"POST", "/files/upload", upload_files},
         {"GET", "/files/download", download_file},
+        {"GET", "/files/watch", watch_files},
         {"GET", "/directories/list", list_directory},
         {"POST", "/directories", create_directories},
         {"DELETE", "/directories", delete_directories},

@@ -33,5 +33,6 @@ Awaitable<void> download_file(FileCall call);
 Awaitable<void> search_files(FileCall call);
 Awaitable<void> list_directory(FileCall call);
 Awaitable<void> replace_in_files(FileCall call);
+Awaitable<void> watch_files(FileCall call);
 
 }  // namespace opensandbox::agent
