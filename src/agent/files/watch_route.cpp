@@ -170,6 +170,12 @@ Awaitable<void> watch_files(FileCall call) {
                "watch client");
     co_await send_events(call, *watch, waiting);
     waiting->close();
+    // The kernel takes its time to let go of thousands of watches.
+    std::function<Status()> let_go = [last = std::move(*watch)]() mutable {
+        last.reset();
+        return Status();
+    };
+    (void)co_await call.services.files.run<void>(std::nullopt, std::move(let_go));
 }
 
 }  // namespace opensandbox::agent
