@@ -23,6 +23,8 @@ constexpr std::array kRoles{
     Role{"init-config", opensandbox::server::init_config_main},
     Role{"exec", opensandbox::agent::main},
     Role{"execd", opensandbox::agent::main},
+    Role{"bootstrap", opensandbox::agent::bootstrap_main},
+    Role{"bootstrap.sh", opensandbox::agent::bootstrap_main},
     Role{"spawner", opensandbox::runtime::native::spawner_main},
 };
 

@@ -1,5 +1,6 @@
 #include "agent/agent.hpp"
 
+#include "agent/log_file.hpp"
 #include "agent/process/entrypoint.hpp"
 #include "agent/routes.hpp"
 #include "agent/services.hpp"
@@ -25,6 +26,7 @@ constexpr std::chrono::milliseconds kTermGrace{1'000};
 constexpr std::chrono::milliseconds kKillGrace{1'000};
 constexpr std::chrono::milliseconds kPoll{20};
 constexpr std::chrono::hours kSweepEvery{1};
+constexpr std::chrono::seconds kLogEvery{10};
 
 Environment with_agent_variables(const AgentOptions& options) {
     Environment environment(options.environment);
@@ -71,6 +73,7 @@ class Agent {
         if (services_.environment.get("OPENSANDBOX_WARM_PYTHON") == "1") {
             services_.code.drivers().warm_python();
         }
+        if (options_.log_file) net::spawn(services_.executor, watch_log(), "log rotation");
         loop_.run();
         return exit_code_;
     }
@@ -129,7 +132,9 @@ class Agent {
 
     void signalled(int number) {
         if (number == SIGCHLD) {
-            services_.reaper.collect();
+            if (services_.reaper.collect()) {
+                asio::post(loop_, [this] { signalled(SIGCHLD); });
+            }
         } else if (entrypoint_ && !entrypoint_->child().status()) {
             // An init passes signals on; what ends it is the end of its entrypoint.
             entrypoint_->child().signal(number);
@@ -180,6 +185,15 @@ class Agent {
             co_await net::sleep_for(kSweepEvery);
             services_.commands.sweep(now());
             services_.terminals.sweep(now());
+        }
+    }
+
+    Awaitable<void> watch_log() {
+        while (true) {
+            co_await net::sleep_for(kLogEvery);
+            if (Status done = options_.log_file->rotate(); !done) {
+                log::warn("the log file cannot be changed", {{"error", done.error().message()}});
+            }
         }
     }
 

@@ -5,11 +5,14 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
 namespace opensandbox::agent {
+
+class LogFile;
 
 /// How one agent runs. Source: execd contract sections 1.1 and 11.
 struct AgentOptions {
@@ -38,6 +41,8 @@ struct AgentOptions {
     /// The entrypoint writes to the agent's own standard output and error (a container's log)
     /// instead of into the agent's memory.
     bool inherit_output = false;
+    /// Kept within its size while the agent runs; may be empty.
+    std::shared_ptr<LogFile> log_file;
     /// Called once, when the socket accepts and the entrypoint was started, or with the reason why
     /// it could not be; the agent then ends.
     std::function<void(const Status&)> on_ready;
@@ -49,5 +54,9 @@ int run(AgentOptions options);
 
 /// The `exec` role: flags and environment of the contract, then run().
 int main(int argc, char** argv);
+
+/// The `bootstrap` role, which takes the place of bootstrap.sh (execd contract 11): prepares the
+/// environment, then runs the agent as init with the user's command.
+int bootstrap_main(int argc, char** argv);
 
 }  // namespace opensandbox::agent

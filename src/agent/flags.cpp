@@ -168,8 +168,14 @@ std::string_view usage() {
                                 EXECD_API_GRACE_SHUTDOWN
   -isolation-config file        accepted for compatibility; EXECD_ISOLATION_CONFIG
 
-Further environment: EXECD_LOG_FILE, EXECD_ENVS, EXECD_LEGACY_LINE_EVENTS=1,
-OPENSANDBOX_WARM_PYTHON=1 (keep a python interpreter started for the first code context).
+`opensandbox bootstrap [-c text | command [argument…]]` prepares the environment as bootstrap.sh
+does and is -init with that command; so is the executable under the name bootstrap.sh.
+
+Further environment: EXECD_LOG_FILE (up to 64 MiB, three former files are kept), EXECD_ENVS,
+EXECD_CLONE3_COMPAT=1 or reexec, EXECD_LEGACY_LINE_EVENTS=1,
+OPENSANDBOX_WARM_PYTHON=1 (keep a python interpreter started for the first code context); of -init and bootstrap: BOOTSTRAP_CMD,
+BOOTSTRAP_SHELL, EXECD_BOOTSTRAP_PRE_SCRIPT (bootstrap only),
+OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT.
 )";
 }
 

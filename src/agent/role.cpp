@@ -1,14 +1,20 @@
+#include "agent/role.hpp"
+
+#include "agent/bootstrap.hpp"
+#include "agent/clone3_filter.hpp"
 #include "agent/flags.hpp"
+#include "agent/log_file.hpp"
 #include "base/log.hpp"
 #include "version.hpp"
 
 #include <cstring>
-#include <fcntl.h>
 #include <iostream>
 #include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
+
+constexpr std::chrono::seconds kCertificateWait{300};
 
 /// The environment as pairs; entries without `=` are left out.
 std::vector<std::pair<std::string, std::string>> environment_pairs() {
@@ -67,9 +73,13 @@ std::string current_directory() {
 
 }  // namespace
 
-int main(int argc, char** argv) {
-    std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
-    Result<Invocation> invocation = parse_invocation(arguments, environment_pairs());
+Environment current_environment() {
+    return Environment(environment_pairs());
+}
+
+int start(const std::vector<std::string>& arguments, const Environment& environment, int argc,
+          char** argv) {
+    Result<Invocation> invocation = parse_invocation(arguments, environment.pairs());
     if (!invocation) {
         std::cerr << invocation.error().message() << "\n" << usage();
         return 2;
@@ -79,15 +89,21 @@ int main(int argc, char** argv) {
         return 0;
     }
     hide_token(argc, argv);
-    UniqueFd log_file;
-    if (!invocation->log_file.empty()) {
-        log_file.reset(
-            ::open(invocation->log_file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-    }
-    log::configure(level_of(invocation->log_level), log::Format::json,
-                   log_file ? log_file.get() : STDOUT_FILENO);
-    print_banner();
     AgentOptions& options = invocation->options;
+    int log_descriptor = STDOUT_FILENO;
+    Status logging;
+    if (!invocation->log_file.empty()) {
+        Result<std::shared_ptr<LogFile>> file = LogFile::open(invocation->log_file);
+        if (file) {
+            options.log_file = *file;
+            log_descriptor = options.log_file->descriptor();
+        } else {
+            logging = file.error();
+        }
+    }
+    log::configure(level_of(invocation->log_level), log::Format::json, log_descriptor);
+    print_banner();
+    if (!logging) log::warn("logging to standard output", {{"error", logging.error().message()}});
     options.inherit_output = true;
     options.working_directory = current_directory();
     options.uid = ::geteuid();
@@ -100,6 +116,34 @@ int main(int argc, char** argv) {
         if (status) log::info("listening", {{"port", port}});
     };
     return run(std::move(options));
+}
+
+int main(int argc, char** argv) {
+    // The executable may be there under this role's name only.
+    if (argc > 1 && std::string_view(argv[1]) == "bootstrap") {
+        return bootstrap_main(argc - 1, argv + 1);
+    }
+    if (Status applied = apply_clone3_compat(argv); !applied) {
+        std::cerr << applied.error().message() << "\n";
+        return 1;
+    }
+    std::vector<std::string> arguments(argv + (argc > 0 ? 1 : 0), argv + argc);
+    Environment environment = current_environment();
+    auto asked = parse_invocation(arguments, environment.pairs());
+    if (asked && asked->options.init && !asked->help) {
+        prepare_bootstrap(environment, "", kCertificateWait);
+        bool text = !environment.get("BOOTSTRAP_CMD").value_or("").empty();
+        if (asked->options.entrypoint.empty() && text) {
+            auto command = bootstrap_command({}, environment);
+            if (!command) {
+                std::cerr << command.error().message() << "\n";
+                return 1;
+            }
+            if (arguments.empty() || arguments.back() != "--") arguments.emplace_back("--");
+            arguments.insert(arguments.end(), command->begin(), command->end());
+        }
+    }
+    return start(arguments, environment, argc, argv);
 }
 
 }  // namespace opensandbox::agent

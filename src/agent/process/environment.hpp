@@ -25,6 +25,7 @@ class Environment {
     void set(std::string name, std::string value);
     void erase(std::string_view name);
     [[nodiscard]] std::optional<std::string_view> get(std::string_view name) const;
+    [[nodiscard]] Pairs pairs() const { return {values_.begin(), values_.end()}; }
     /// "NAME=value" for execve.
     [[nodiscard]] std::vector<std::string> entries() const;
 

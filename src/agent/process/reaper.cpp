@@ -85,11 +85,12 @@ std::shared_ptr<Child> Reaper::watch(pid_t pid) {
     return child;
 }
 
-void Reaper::collect() {
+bool Reaper::collect() {
     if (held_ == 0) {
-        while (collect_any()) {
+        for (int i = 0; i < kMaxAtOnce; ++i) {
+            if (!collect_any()) return false;
         }
-        return;
+        return true;
     }
     // A held zombie would be the answer to every wait for any child; orphans wait until it is gone.
     std::vector<pid_t> known;
@@ -98,6 +99,7 @@ void Reaper::collect() {
         known.push_back(pid);
     for (pid_t pid : known)
         collect_one(pid);
+    return false;
 }
 
 bool Reaper::collect_any() {
@@ -140,7 +142,8 @@ Reaper::Hold::Hold(Reaper& reaper, std::shared_ptr<Child> child)
 Reaper::Hold::~Hold() {
     if (--child_->holds_ > 0 || !child_->status_ || child_->reaped_) return;
     reaper_.collect_one(child_->pid_);
-    reaper_.collect();
+    while (reaper_.collect()) {
+    }
 }
 
 bool group_has_living_member(pid_t group) {

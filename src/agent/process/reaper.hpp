@@ -62,8 +62,10 @@ class Reaper {
   public:
     /// Watches a child that was just started, before the event loop runs again.
     std::shared_ptr<Child> watch(pid_t pid);
-    /// Collects all that ended; called on SIGCHLD.
-    void collect();
+    /// Collects children that ended; called on SIGCHLD. True when it stopped at kMaxAtOnce of them
+    /// and wants to be called again, so that a storm of ending processes leaves time for others.
+    bool collect();
+    static constexpr int kMaxAtOnce = 256;
 
     /// While one exists the child stays a zombie after its end, so that its group can still be
     /// signalled.

@@ -242,14 +242,16 @@ TEST_CASE("A watch ends when its directory goes") {
 TEST_CASE("A reader who is too slow learns of the overflow and of what is there") {
     AgentProcess agent;
     Scratch scratch;
-    fs::create_directories(scratch.at("old/sub"));
+    // Long paths, so that no connection takes all that is said of them.
+    std::string name(200, 'n');
+    std::string deep = "old/" + name + "/" + name + "/" + name;
+    fs::create_directories(scratch.at(deep));
     fs::create_directory(scratch.at("doomed"));
     WatchStream watch(agent, scratch.path(), "&recursive=true");
-    std::string name(200, 'n');
     long before = agent.anonymous_memory();
     // More than the kernel keeps and the connection takes.
     for (int i = 0; i < 60'000; ++i) {
-        std::string path = scratch.at("old/sub/" + name + std::to_string(i));
+        std::string path = scratch.at(deep + "/" + name + std::to_string(i));
         int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
         REQUIRE(fd >= 0);
         ::close(fd);
@@ -257,7 +259,7 @@ TEST_CASE("A reader who is too slow learns of the overflow and of what is there"
     }
     fs::create_directory(scratch.at("late"));
     scratch.file("late/inside", "");
-    scratch.file("old/sub/survivor", "x");
+    scratch.file(deep + "/survivor", "x");
     fs::remove(scratch.at("doomed"));
     CHECK(agent.anonymous_memory() - before < 8000);
     Change change;
@@ -266,7 +268,7 @@ TEST_CASE("A reader who is too slow learns of the overflow and of what is there"
     } while (!change.type.empty() && change.type != "overflow");
     REQUIRE(change.type == "overflow");
     std::set<std::string> wanted{scratch.at("late"), scratch.at("late/inside"),
-                                 scratch.at("old/sub/survivor")};
+                                 scratch.at(deep + "/survivor")};
     while (!wanted.empty()) {
         change = watch.next();
         REQUIRE_FALSE(change.type.empty());
