@@ -1,0 +1,42 @@
+#pragma once
+
+#include "agent/code/jupyter/channel.hpp"
+#include "agent/code/kernel.hpp"
+
+#include <memory>
+#include <string>
+
+namespace opensandbox::agent::jupyter {
+
+/// The kernel of one session of a Jupyter server (execd contract 5.2 to 5.4). Its WebSocket is
+/// opened by the first run and kept.
+class JupyterKernel final : public Kernel, public std::enable_shared_from_this<JupyterKernel> {
+  public:
+    JupyterKernel(std::shared_ptr<Server> server, Session session);
+
+    /// A connection that drops is opened once more; a run whose messages are lost ends with an
+    /// error within Limits::lost_reply or Limits::check.
+    Awaitable<Status> run(std::string code, std::shared_ptr<EventPump> pump) override;
+    Awaitable<Status> interrupt() override;
+    Awaitable<Status> shut_down() override;
+    [[nodiscard]] bool alive() const override { return !gone_; }
+
+  private:
+    /// Opens the channel unless it is open. `not_found` when the server has no such kernel.
+    Awaitable<Status> connect();
+    Awaitable<Status> submit(std::shared_ptr<Run> run, std::string request);
+    Awaitable<RunEnd> follow(std::shared_ptr<Run> run);
+    /// Whether the run can go on after its connection was lost.
+    Awaitable<Status> resume(std::shared_ptr<Run> run);
+    /// Fails when the server says that the kernel does not work on anything.
+    Awaitable<Status> check(std::shared_ptr<Run> run, bool was_idle, bool& idle);
+
+    std::shared_ptr<Server> server_;
+    Session session_;
+    std::string channel_session_;  ///< lets the server keep messages while the connection is down
+    std::shared_ptr<Channel> channel_;
+    std::shared_ptr<Run> run_;
+    bool gone_ = false;
+};
+
+}  // namespace opensandbox::agent::jupyter
