@@ -42,7 +42,8 @@ struct Channel::State {
 
 Awaitable<Result<std::shared_ptr<Channel>>> Channel::open(std::shared_ptr<Server> server,
                                                           std::string kernel_id,
-                                                          std::string session_id) {
+                                                          std::string session_id,
+                                                          std::shared_ptr<Run> run) {
     auto handshake = std::make_shared<Handshake>(server->executor());
     net::spawn(server->executor(),
                shake_hands(handshake, server, std::move(kernel_id), std::move(session_id)),
@@ -53,6 +54,7 @@ Awaitable<Result<std::shared_ptr<Channel>>> Channel::open(std::shared_ptr<Server
     }
     if (!*handshake->result) co_return handshake->result->error();
     auto channel = std::make_shared<Channel>(std::move(**handshake->result));
+    channel->deliver_to(std::move(run));
     net::spawn(server->executor(), read(channel->state_), "kernel messages");
     co_return channel;
 }

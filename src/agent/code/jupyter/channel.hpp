@@ -12,10 +12,12 @@ namespace opensandbox::agent::jupyter {
 /// too; what belongs to no run is dropped. Closed when destroyed.
 class Channel {
   public:
-    /// Fails as Server::open_channels, and with `timeout`.
+    /// Messages go to `run`, from the first one on: the server sends at once what it kept. Fails as
+    /// Server::open_channels, and with `timeout`.
     static Awaitable<Result<std::shared_ptr<Channel>>> open(std::shared_ptr<Server> server,
                                                             std::string kernel_id,
-                                                            std::string session_id);
+                                                            std::string session_id,
+                                                            std::shared_ptr<Run> run);
 
     explicit Channel(std::unique_ptr<http::WebSocketConnection> connection);
     Channel(const Channel&) = delete;

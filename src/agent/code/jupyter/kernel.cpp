@@ -30,11 +30,15 @@ Awaitable<Status> JupyterKernel::run(std::string code, std::shared_ptr<EventPump
     co_return Status();
 }
 
-Awaitable<Status> JupyterKernel::connect() {
+Awaitable<Status> JupyterKernel::connect(std::shared_ptr<Run> run) {
     if (gone_) co_return Error(ErrorCode::not_found, "the kernel was shut down");
-    if (channel_ && channel_->is_open()) co_return Status();
+    if (channel_ && channel_->is_open()) {
+        channel_->deliver_to(run);
+        co_return Status();
+    }
     channel_.reset();
-    auto opened = co_await Channel::open(server_, session_.kernel_id, channel_session_);
+    auto opened = co_await Channel::open(server_, session_.kernel_id, channel_session_, run);
+    if (gone_) co_return Error(ErrorCode::not_found, "the kernel was shut down");
     if (opened) {
         channel_ = std::move(*opened);
         co_return Status();
@@ -52,18 +56,16 @@ Awaitable<Status> JupyterKernel::connect() {
 
 Awaitable<Status> JupyterKernel::submit(std::shared_ptr<Run> run, std::string request) {
     const bool kept = channel_ && channel_->is_open();
-    Status ready = co_await connect();
+    Status ready = co_await connect(run);
     if (!ready) co_return ready;
-    channel_->deliver_to(run);
     std::shared_ptr<Channel> channel = channel_;
     Status sent = co_await channel->send(request);
     if (sent || !kept) co_return sent;
     // The kept connection had ended unnoticed; nothing whole was sent over it.
     channel->close();
-    ready = co_await connect();
-    if (!ready) co_return ready;
     (void)run->take_loss();
-    channel_->deliver_to(run);
+    ready = co_await connect(run);
+    if (!ready) co_return ready;
     channel = channel_;
     co_return co_await channel->send(request);
 }
@@ -78,15 +80,17 @@ Awaitable<RunEnd> JupyterKernel::follow(std::shared_ptr<Run> run) {
         bool changed = co_await run->changed(run->half_over() ? limits.lost_reply : limits.check);
         if (gone_) co_return lost("the kernel was shut down");
         if (run->over()) break;
-        if (run->take_loss()) {
-            // Once for each time that it was of use.
+        if (run->take_loss()) {  // Once for each time that it was of use.
             if (reconnected && run->heard() == heard_before_loss) {
                 co_return lost("the connection to the kernel was lost again");
             }
             reconnected = true;
             heard_before_loss = run->heard();
-            Status resumed = co_await resume(run);
-            if (!resumed) co_return lost(resumed.error().message());
+            Status resumed = co_await connect(run);
+            if (!resumed) {
+                Error why = resumed.error().within("the connection to the kernel was lost");
+                co_return lost(why.message());
+            }
         } else if (!changed && run->heard() == heard && !run->busy()) {
             if (run->half_over()) break;
             bool idle = false;
@@ -98,14 +102,6 @@ Awaitable<RunEnd> JupyterKernel::follow(std::shared_ptr<Run> run) {
         was_idle = false;
     }
     co_return run->take_end();
-}
-
-Awaitable<Status> JupyterKernel::resume(std::shared_ptr<Run> run) {
-    Status ready = co_await connect();
-    if (!ready) co_return ready.error().within("the connection to the kernel was lost");
-    if (gone_) co_return Error(ErrorCode::not_found, "the kernel was shut down");
-    channel_->deliver_to(run);
-    co_return Status();
 }
 
 Awaitable<Status> JupyterKernel::check(std::shared_ptr<Run> run, bool was_idle, bool& idle) {

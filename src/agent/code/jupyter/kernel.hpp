@@ -22,12 +22,11 @@ class JupyterKernel final : public Kernel, public std::enable_shared_from_this<J
     [[nodiscard]] bool alive() const override { return !gone_; }
 
   private:
-    /// Opens the channel unless it is open. `not_found` when the server has no such kernel.
-    Awaitable<Status> connect();
+    /// Gives the kernel's messages to the run, opening the channel unless it is open. `not_found`
+    /// when the server has no such kernel.
+    Awaitable<Status> connect(std::shared_ptr<Run> run);
     Awaitable<Status> submit(std::shared_ptr<Run> run, std::string request);
     Awaitable<RunEnd> follow(std::shared_ptr<Run> run);
-    /// Whether the run can go on after its connection was lost.
-    Awaitable<Status> resume(std::shared_ptr<Run> run);
     /// Fails when the server says that the kernel does not work on anything.
     Awaitable<Status> check(std::shared_ptr<Run> run, bool was_idle, bool& idle);
 
