@@ -116,6 +116,11 @@ class SocketStream final : public Stream {
         return count < 0 && (errno == EAGAIN || errno == EINTR);
     }
 
+    void acknowledge() override {
+        int on = 1;
+        if (!core_->closed) ::setsockopt(core_->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+    }
+
     void shutdown_send() override {
         if (!core_->closed) ::shutdown(core_->fd, SHUT_WR);
     }

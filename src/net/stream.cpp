@@ -12,6 +12,8 @@ Awaitable<void> Stream::wait_readable() {
 
 void Stream::cancel_read() {}
 
+void Stream::acknowledge() {}
+
 bool Stream::quiet() {
     return true;
 }

@@ -43,6 +43,10 @@ class Stream {
     /// Whether nothing has arrived that was not read, neither bytes nor the end: what a pool asks
     /// before it uses a kept connection again. The default does not know and says yes.
     [[nodiscard]] virtual bool quiet();
+    /// Has what arrived acknowledged now instead of with our next bytes: for a peer that waits for
+    /// that before it sends its next small message. Holds for a few packets. The default does
+    /// nothing.
+    virtual void acknowledge();
     /// Ends our side; the peer's reads see the end.
     virtual void shutdown_send() = 0;
     /// Closes both sides; operations in flight end with `cancelled`.
