@@ -117,10 +117,12 @@ class RefusingProvider final : public KernelProvider {
 std::unique_ptr<KernelProvider> make_jupyter_provider(asio::any_io_executor executor,
                                                       http::Client& client, std::string host_url,
                                                       std::string token, jupyter::Limits limits) {
-    Result<jupyter::Address> address = jupyter::parse_address(host_url);
-    if (!address) return std::make_unique<RefusingProvider>(address.error());
-    auto server = std::make_shared<jupyter::Server>(std::move(executor), client,
-                                                    std::move(*address), std::move(token), limits);
+    Result<http::Url> url = http::parse_url(host_url);
+    if (!url) return std::make_unique<RefusingProvider>(url.error().within("Jupyter host"));
+    while (url->path.ends_with('/'))
+        url->path.pop_back();
+    auto server = std::make_shared<jupyter::Server>(std::move(executor), client, std::move(*url),
+                                                    std::move(token), limits);
     return std::make_unique<JupyterProvider>(std::move(server));
 }
 

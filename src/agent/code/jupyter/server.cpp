@@ -38,11 +38,11 @@ Error refusal(int status, const std::string& body) {
 
 }  // namespace
 
-Server::Server(asio::any_io_executor executor, http::Client& client, Address address,
+Server::Server(asio::any_io_executor executor, http::Client& client, http::Url url,
                std::string token, Limits limits)
     : executor_(std::move(executor)),
       client_(client),
-      address_(std::move(address)),
+      url_(std::move(url)),
       token_(std::move(token)),
       limits_(limits),
       created_(steady_clock::now()) {}
@@ -73,7 +73,7 @@ Awaitable<Result<Server::Reply>> Server::request(std::string method, std::string
 Awaitable<Result<Server::Reply>> Server::request_once(std::string method, std::string path,
                                                       std::string body,
                                                       std::chrono::milliseconds limit) {
-    http::ClientRequest request(std::move(method), address_.base + path, fields());
+    http::ClientRequest request(std::move(method), url_.path + path, fields());
     if (!body.empty()) request.head.fields.add("Content-Type", "application/json");
     request.content = std::move(body);
     http::AbortHandle abort;
@@ -86,7 +86,7 @@ Awaitable<Result<Server::Reply>> Server::request_once(std::string method, std::s
             abort.abort();
         }
     });
-    auto sent = co_await client_.send(address_.origin, std::move(request));
+    auto sent = co_await client_.send(url_.origin, std::move(request));
     if (deadline.expired()) co_return Error(ErrorCode::timeout, "no answer in time");
     if (!sent) co_return sent.error();
     response = std::move(*sent);
@@ -179,9 +179,9 @@ Awaitable<Result<std::string>> Server::kernel_state(std::string kernel_id) {
 
 Awaitable<Result<std::unique_ptr<http::WebSocketConnection>>> Server::open_channels(
     std::string kernel_id, std::string session_id) {
-    std::string target = address_.base + "/api/kernels/" + http::percent_encode(kernel_id) +
+    std::string target = url_.path + "/api/kernels/" + http::percent_encode(kernel_id) +
                          "/channels?session_id=" + session_id;
-    http::Origin origin = address_.origin;
+    http::Origin origin = url_.origin;
     http::Fields with = fields();
     auto connection = co_await http::connect_websocket(client_, std::move(origin),
                                                        std::move(target), std::move(with));

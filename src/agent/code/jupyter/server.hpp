@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "http/client.hpp"
+#include "http/url.hpp"
 #include "http/websocket_connection.hpp"
 #include "json/document.hpp"
 
@@ -26,16 +27,6 @@ struct Limits {
     /// Silence in a run before the server is asked whether its kernel still works on it.
     std::chrono::milliseconds check{10'000};
 };
-
-/// Where a Jupyter server is.
-struct Address {
-    Address() = default;
-    http::Origin origin;
-    std::string base;  ///< path before /api, without a slash at its end
-};
-
-/// Reads http://host[:port][/base]. `unsupported` for https: the agent has no TLS.
-Result<Address> parse_address(std::string_view url);
 
 /// A kernel that can be started.
 struct KernelSpec {
@@ -68,7 +59,8 @@ Result<Session> read_session(const json::value& reply);
 /// `timeout`; and with `bad_gateway` naming its status when it refuses.
 class Server {
   public:
-    Server(asio::any_io_executor executor, http::Client& client, Address address, std::string token,
+    /// `url` without a slash at the end of its path.
+    Server(asio::any_io_executor executor, http::Client& client, http::Url url, std::string token,
            Limits limits);
 
     [[nodiscard]] const Limits& limits() const { return limits_; }
@@ -102,7 +94,7 @@ class Server {
 
     asio::any_io_executor executor_;
     http::Client& client_;
-    Address address_;
+    http::Url url_;
     std::string token_;
     Limits limits_;
     std::chrono::steady_clock::time_point created_;

@@ -1,0 +1,22 @@
+#pragma once
+
+#include "base/error.hpp"
+#include "http/client.hpp"
+
+#include <string>
+#include <string_view>
+
+namespace opensandbox::http {
+
+/// Where an http:// URL points to.
+struct Url {
+    Url() = default;
+    Origin origin;
+    std::string path;  ///< raw; empty when the URL ends with its host
+};
+
+/// Reads http://host[:port][/path]. `unsupported` for https, as the client has no TLS;
+/// `invalid_argument` for user names, queries, fragments and whatever is no URL. Pure.
+Result<Url> parse_url(std::string_view text);
+
+}  // namespace opensandbox::http

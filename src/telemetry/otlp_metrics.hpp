@@ -1,0 +1,54 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "telemetry/histogram.hpp"
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+namespace opensandbox::telemetry {
+
+using AttributeValue = std::variant<std::string, std::int64_t>;
+using Attributes = std::vector<std::pair<std::string, AttributeValue>>;
+
+/// Writes the protobuf body of an OTLP/HTTP metrics export (opentelemetry-proto 1, an
+/// ExportMetricsServiceRequest): one resource, one scope, cumulative sums and histograms. Text that
+/// is no UTF-8 is left out, as receivers would refuse the whole body.
+class OtlpMetrics {
+  public:
+    /// Sums and histograms count from `start`; every point is of the time `now`.
+    OtlpMetrics(const Attributes& resource, std::string_view scope, std::string_view scope_version,
+                Timestamp start, Timestamp now);
+
+    enum class Kind : unsigned char { gauge, sum, histogram };
+    /// Starts a metric; the points that follow belong to it. A sum is monotonic.
+    void metric(Kind kind, std::string_view name, std::string_view unit,
+                std::string_view description);
+    /// A point of a gauge or sum.
+    void point(double value, const Attributes& attributes);
+    void point(std::int64_t value, const Attributes& attributes);
+    /// A point of a histogram.
+    void point(const Histogram& histogram, const Attributes& attributes);
+
+    /// The body; nothing can be added after it. A metric without points is not in it.
+    std::string finish();
+
+  private:
+    void number_point(std::string value_field, const Attributes& attributes);
+    void end_metric();
+
+    std::string resource_;
+    std::string scope_;
+    std::string start_;  ///< encoded times of every point
+    std::string time_;
+    std::string metrics_;  ///< those that are complete
+    Kind kind_ = Kind::gauge;
+    std::string head_;    ///< of the metric begun
+    std::string points_;  ///< of the metric begun
+};
+
+}  // namespace opensandbox::telemetry
