@@ -40,6 +40,14 @@ std::string temporary_directory(const AgentOptions& options) {
     return directory.starts_with('/') ? directory : "/tmp";
 }
 
+/// What the environment says in place of flags (execd contract 1.1): an agent in a slot has none.
+void take_environment(AgentOptions& options) {
+    for (const auto& [name, value] : options.environment) {
+        if (name == "JUPYTER_HOST" && options.jupyter_host.empty()) options.jupyter_host = value;
+        if (name == "JUPYTER_TOKEN" && options.jupyter_token.empty()) options.jupyter_token = value;
+    }
+}
+
 /// An event loop that can drop what is pending before the objects that it refers to are gone.
 class Loop : public asio::io_context {
   public:
@@ -74,6 +82,7 @@ class Agent {
             services_.code.drivers().warm_python();
         }
         if (options_.log_file) net::spawn(services_.executor, watch_log(), "log rotation");
+        services_.telemetry.start();
         loop_.run();
         return exit_code_;
     }
@@ -156,6 +165,7 @@ class Agent {
         co_await server_->drain(kTermGrace + kKillGrace);
         while (!commands_ended_)
             co_await net::sleep_for(kPoll);
+        co_await services_.telemetry.flush();
         loop_.stop();
     }
 
@@ -218,10 +228,18 @@ Services::Services(asio::any_io_executor loop, const AgentOptions& agent_options
       files(loop),
       metrics(loop, environment),
       loopback(loop),
-      code(*this) {}
+      telemetry(loop, environment, files, loopback),
+      code(*this) {
+    if (!telemetry.enabled()) return;
+    commands.observe([this](const CommandRecord& record) {
+        auto took = *record.finished_at - record.started_at;
+        telemetry.execution("run_command", record.error.empty(), took);
+    });
+}
 
 int run(AgentOptions options) {
     try {
+        take_environment(options);
         Agent agent(std::move(options));
         return agent.run();
     } catch (const std::exception& failure) {

@@ -32,7 +32,8 @@ struct AgentOptions {
     /// User of entrypoint and commands.
     std::uint32_t uid = 0;
     std::uint32_t gid = 0;
-    /// Jupyter server for code contexts; used when both are set (execd contract 5.2).
+    /// Jupyter server for code contexts; used when both are set (execd contract 5.2). When empty,
+    /// JUPYTER_HOST and JUPYTER_TOKEN of `environment`.
     std::string jupyter_host;
     std::string jupyter_token;
     /// Act as init: own `entrypoint`, reap orphans, end with the entrypoint's code.

@@ -11,6 +11,7 @@
 #include "agent/session/routes.hpp"
 #include "base/identifier.hpp"
 #include "base/log.hpp"
+#include "base/scope_exit.hpp"
 #include "http/router.hpp"
 
 namespace opensandbox::agent {
@@ -68,6 +69,32 @@ std::string_view without_slash(std::string_view path) {
     return path;
 }
 
+Awaitable<void> dispatch(const http::Router& router, const Services& services,
+                         http::Exchange& exchange) {
+    if (!admitted(services, exchange.request())) return reply_unauthorized(exchange);
+    http::RequestHead& request = exchange.request();
+    auto match = router.lookup(request.method, request.path());
+    if (!match.handler) match = router.lookup(request.method, without_slash(request.path()));
+    if (log::enabled(log::Level::debug)) {
+        log::debug("request", {{"method", request.method}, {"target", request.target}});
+    }
+    if (!match.handler) return reply_unmatched(exchange, std::move(match.allowed));
+    exchange.route = std::move(match.pattern);
+    exchange.parameters = std::move(match.parameters);
+    return (*match.handler)(exchange);
+}
+
+/// Notes how long the answer took and what it was, also when it was broken off.
+Awaitable<void> measured(Services& services, http::Exchange& exchange, Awaitable<void> answer) {
+    auto began = Telemetry::Clock::now();
+    ScopeExit note([&] {
+        int status = exchange.status() == 0 ? 500 : exchange.status();
+        services.telemetry.request(exchange.request().method, exchange.route, status,
+                                   Telemetry::Clock::now() - began);
+    });
+    co_await std::move(answer);
+}
+
 }  // namespace
 
 http::Handler make_handler(Services& services) {
@@ -83,17 +110,8 @@ http::Handler make_handler(Services& services) {
     add_pty_routes(*router, services);
     add_unavailable_routes(*router);
     return [router, &services](http::Exchange& exchange) -> Awaitable<void> {
-        if (!admitted(services, exchange.request())) return reply_unauthorized(exchange);
-        http::RequestHead& request = exchange.request();
-        auto match = router->lookup(request.method, request.path());
-        if (!match.handler) match = router->lookup(request.method, without_slash(request.path()));
-        if (log::enabled(log::Level::debug)) {
-            log::debug("request", {{"method", request.method}, {"target", request.target}});
-        }
-        if (!match.handler) return reply_unmatched(exchange, std::move(match.allowed));
-        exchange.route = std::move(match.pattern);
-        exchange.parameters = std::move(match.parameters);
-        return (*match.handler)(exchange);
+        if (!services.telemetry.enabled()) return dispatch(*router, services, exchange);
+        return measured(services, exchange, dispatch(*router, services, exchange));
     };
 }
 

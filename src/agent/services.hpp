@@ -9,6 +9,7 @@
 #include "agent/process/reaper.hpp"
 #include "agent/pty/sessions.hpp"
 #include "agent/session/session_table.hpp"
+#include "agent/telemetry/telemetry.hpp"
 #include "http/client.hpp"
 
 namespace opensandbox::agent {
@@ -29,6 +30,7 @@ struct Services {
     Sampler metrics;
     http::Client loopback;  ///< to the services of the sandbox, for /proxy
     CodeContexts code;
+    Telemetry telemetry;
     bool stopping = false;  ///< streams without an end of their own end now
 };
 

@@ -75,6 +75,7 @@ void CommandRegistry::failed(const std::shared_ptr<CommandRecord>& record, std::
 void CommandRegistry::finished(const std::shared_ptr<CommandRecord>& record) {
     record->finished_at = now();
     record->child.reset();
+    if (observer_) observer_(*record);
     if (record->output) record->output->release();
     ended_.push_back(record);
     if (ended_.size() > kMaxEnded) forget_oldest();

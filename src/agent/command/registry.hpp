@@ -5,6 +5,7 @@
 #include "base/clock.hpp"
 
 #include <chrono>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -46,6 +47,10 @@ class CommandRegistry {
     explicit CommandRegistry(std::string temporary_directory)
         : files_(std::move(temporary_directory)) {}
 
+    /// Is told of every command that ended or could not be started.
+    using Observer = std::function<void(const CommandRecord&)>;
+    void observe(Observer observer) { observer_ = std::move(observer); }
+
     /// A record for a command about to start, with a new id.
     std::shared_ptr<CommandRecord> add(std::string_view content);
     /// A file for the record's output.
@@ -68,6 +73,7 @@ class CommandRegistry {
     void forget_oldest();
 
     OutputDirectory files_;
+    Observer observer_;
     std::unordered_map<std::string, std::shared_ptr<CommandRecord>> records_;
     std::list<std::shared_ptr<CommandRecord>> ended_;  ///< oldest first
     std::list<std::weak_ptr<CommandRecord>> streams_;  ///< of ended ones, oldest first

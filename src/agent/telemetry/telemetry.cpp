@@ -1,0 +1,156 @@
+#include "agent/telemetry/telemetry.hpp"
+
+#include "agent/telemetry/measurements.hpp"
+#include "agent/telemetry/settings.hpp"
+#include "agent/telemetry/system.hpp"
+#include "base/log.hpp"
+#include "base/unique_fd.hpp"
+#include "net/task.hpp"
+#include "version.hpp"
+
+#include <array>
+#include <fcntl.h>
+#include <unistd.h>
+
+namespace opensandbox::agent {
+namespace {
+
+constexpr std::string_view kScope = "opensandbox/execd";
+constexpr std::chrono::milliseconds kFlushLimit{1'000};
+constexpr std::size_t kLargestAnswer = std::size_t{64} * 1024;
+
+std::string read_hostinfo() {
+    std::array<char, 256> text{};
+    UniqueFd file(::open("/etc/hostinfo", O_RDONLY | O_CLOEXEC));
+    ssize_t got = file ? ::read(file.get(), text.data(), text.size()) : -1;
+    return got > 0 ? std::string(text.data(), static_cast<std::size_t>(got)) : std::string();
+}
+
+telemetry::Attributes resource_of(const TelemetrySettings& settings) {
+    telemetry::Attributes resource{{"service.name", std::string("opensandbox-execd-") + kVersion}};
+    if (!settings.sandbox_id.empty()) resource.emplace_back("sandbox_id", settings.sandbox_id);
+    return resource;
+}
+
+}  // namespace
+
+struct Telemetry::State {
+    State(asio::any_io_executor loop, const Environment& variables, FilePool& pool,
+          http::Client& http, TelemetrySettings s)
+        : executor(std::move(loop)),
+          environment(variables),
+          files(pool),
+          client(http),
+          settings(std::move(s)),
+          started(now()) {}
+
+    Awaitable<SystemSample> sample() {
+        std::function<Result<SystemSample>()> work = [this]() -> Result<SystemSample> {
+            return sample_system(environment);
+        };
+        auto sampled = co_await files.run(std::nullopt, std::move(work));
+        co_return sampled ? std::move(*sampled) : SystemSample();
+    }
+
+    /// The body of one export.
+    std::string encode(const SystemSample& sample) {
+        telemetry::OtlpMetrics out(resource_of(settings), kScope, kVersion, started, now());
+        measurements.write(out, settings.common_attributes);
+        write_system(out, last_sample, sample, settings.common_attributes);
+        return out.finish();
+    }
+
+    Awaitable<Status> post(std::string body, std::chrono::milliseconds limit);
+
+    asio::any_io_executor executor;
+    const Environment& environment;
+    FilePool& files;
+    http::Client& client;
+    TelemetrySettings settings;
+    Timestamp started;
+    Measurements measurements;
+    SystemSample last_sample;
+    bool failing = false;  ///< warned of already
+    bool closed = false;
+};
+
+Awaitable<Status> Telemetry::State::post(std::string body, std::chrono::milliseconds limit) {
+    http::ClientRequest request("POST", settings.endpoint.path, settings.headers);
+    request.head.fields.set("Content-Type", "application/x-protobuf");
+    request.content = std::move(body);
+    http::AbortHandle abort;
+    request.abort = &abort;
+    std::unique_ptr<http::ClientResponse> response;
+    net::Deadline deadline(executor, limit, [&] {
+        if (response) {
+            response->abort();
+        } else {
+            abort.abort();
+        }
+    });
+    auto sent = co_await client.send(settings.endpoint.origin, std::move(request));
+    if (deadline.expired()) co_return Error(ErrorCode::timeout, "no answer in time");
+    if (!sent) co_return sent.error();
+    response = std::move(*sent);
+    int status = response->head().status;
+    auto answer = co_await http::read_all(response->body(), kLargestAnswer);
+    if (!answer) co_return answer.error();
+    if (status >= 200 && status < 300) co_return Status();
+    co_return Error(ErrorCode::bad_gateway, "the collector answered " + std::to_string(status));
+}
+
+Telemetry::Telemetry(asio::any_io_executor executor, const Environment& environment,
+                     FilePool& files, http::Client& client) {
+    auto settings = read_telemetry_settings(environment, read_hostinfo());
+    if (!settings) {
+        log::warn("metrics are not exported", {{"error", settings.error().message()}});
+    } else if (*settings) {
+        state_ = std::make_shared<State>(std::move(executor), environment, files, client,
+                                         std::move(**settings));
+    }
+}
+
+Telemetry::~Telemetry() {
+    if (state_) state_->closed = true;
+}
+
+void Telemetry::request(std::string_view method, std::string_view route, int status,
+                        Clock::duration took) {
+    if (state_) state_->measurements.request(method, route, status, took);
+}
+
+void Telemetry::execution(std::string_view operation, bool success, Clock::duration took) {
+    if (state_) state_->measurements.execution(operation, success, took);
+}
+
+void Telemetry::start() {
+    if (state_) net::spawn(state_->executor, export_regularly(state_), "metrics export");
+}
+
+Awaitable<void> Telemetry::flush() {
+    auto state = state_;
+    if (state) co_await export_once(state, kFlushLimit);
+}
+
+Awaitable<void> Telemetry::export_regularly(std::shared_ptr<State> state) {
+    state->last_sample = co_await state->sample();
+    while (!state->closed) {
+        co_await net::sleep_for(state->settings.interval);
+        if (!state->closed) co_await export_once(state, state->settings.timeout);
+    }
+}
+
+Awaitable<void> Telemetry::export_once(std::shared_ptr<State> state,
+                                       std::chrono::milliseconds limit) {
+    SystemSample sample = co_await state->sample();
+    std::string body = state->encode(sample);
+    state->last_sample = sample;
+    Status sent = co_await state->post(std::move(body), limit);
+    // One warning for each time that it begins to fail; what was not sent is in the next export.
+    if (!sent && !state->failing) {
+        log::warn("metrics could not be exported", {{"error", sent.error().message()}});
+    }
+    state->failing = !sent;
+}
+
+}  // namespace opensandbox::agent
