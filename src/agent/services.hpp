@@ -29,8 +29,8 @@ struct Services {
     std::size_t file_watches = 0;  ///< streams of /files/watch
     Sampler metrics;
     http::Client loopback;  ///< to the services of the sandbox, for /proxy
-    CodeContexts code;
     Telemetry telemetry;
+    CodeContexts code;
     bool stopping = false;  ///< streams without an end of their own end now
 };
 

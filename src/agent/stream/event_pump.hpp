@@ -49,6 +49,8 @@ class EventPump : public std::enable_shared_from_this<EventPump> {
     /// The run is over: what its outputs hold by now is sent, then the terminal event.
     void end(RunEnd end);
     [[nodiscard]] bool ended() const { return end_.has_value(); }
+    /// Whether it ended with an error.
+    [[nodiscard]] bool failed() const { return end_ && end_->failed; }
     /// The outputs were read to their end.
     [[nodiscard]] bool finished() const;
 

@@ -151,6 +151,9 @@ TEST_CASE("Jupyter: a server that is still starting is waited for") {
             auto later = net::listen_tcp(loop.executor(), "127.0.0.1", port);
             server.serve(std::move(*later));
         };
+        // What it cannot have yet is not waited for.
+        auto found = co_await provider->recover();
+        CHECK(found.error().code() == ErrorCode::unavailable);
         net::spawn(loop.executor(), begin(), "late server");
         auto started = co_await provider->start("python", "/");
         CHECK(started.error().code() == ErrorCode::not_found);

@@ -130,8 +130,9 @@ Awaitable<Result<Session>> Server::create_session(std::string path, std::string 
 }
 
 Awaitable<Result<std::vector<Session>>> Server::sessions() {
-    Result<Reply> reply = co_await request("GET", "/api/sessions", {}, limits_.request);
-    if (!reply) co_return reply.error();
+    Result<Reply> reply = co_await request_once("GET", "/api/sessions", {}, limits_.request);
+    if (!reply) co_return reply.error().within("Jupyter");
+    answered_ = true;
     if (reply->status != 200) co_return refusal(reply->status, reply->body);
     Result<json::value> document = document_of(reply->body);
     if (!document) co_return document.error();

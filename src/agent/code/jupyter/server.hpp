@@ -69,6 +69,7 @@ class Server {
     /// From memory when asked shortly before, unless `fresh`.
     Awaitable<Result<std::vector<KernelSpec>>> kernel_specs(bool fresh);
     Awaitable<Result<Session>> create_session(std::string path, std::string kernel_name);
+    /// Never waits for a server that is starting: it has none yet.
     Awaitable<Result<std::vector<Session>>> sessions();
     /// Ends its kernel; well when it is gone already.
     Awaitable<Status> delete_session(std::string id);
