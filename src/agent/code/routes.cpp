@@ -37,21 +37,23 @@ RunEnd failed_run(const Error& error) {
 }
 
 /// The run itself; goes on when its reader leaves.
-Awaitable<void> execute(ContextPtr context, std::string code, std::shared_ptr<EventPump> pump,
-                        RunQueue::Turn turn) {
+Awaitable<void> execute(Services& services, ContextPtr context, std::string code,
+                        std::shared_ptr<EventPump> pump, RunQueue::Turn turn) {
     if (context->removed) {
         pump->end(failed_run(Error(ErrorCode::not_found, "the code context was deleted")));
         co_return;
     }
+    auto began = Telemetry::Clock::now();
     Status done = co_await context->kernel->run(std::move(code), pump);
     if (!done) pump->end(failed_run(done.error()));
+    services.telemetry.execution("run_code", !pump->failed(), Telemetry::Clock::now() - began);
 }
 
 /// Waits for the turn, which is over when the run is and its output was read to the end.
-Awaitable<void> take_turn(ContextPtr context, std::string code, std::shared_ptr<EventPump> pump,
-                          std::shared_ptr<RunQueue::Turn> held) {
+Awaitable<void> take_turn(Services& services, ContextPtr context, std::string code,
+                          std::shared_ptr<EventPump> pump, std::shared_ptr<RunQueue::Turn> held) {
     *held = co_await context->queue->take();
-    co_await execute(context, std::move(code), pump, *held);
+    co_await execute(services, context, std::move(code), pump, *held);
 }
 
 Awaitable<void> finish_unread(std::shared_ptr<EventPump> pump,
@@ -68,7 +70,8 @@ Awaitable<void> run_in_context(Services& services, http::Exchange& exchange, Con
     }
     auto pump = std::make_shared<EventPump>(services.executor, context->id, LineForm::exact);
     auto held = std::make_shared<RunQueue::Turn>();
-    net::spawn(services.executor, take_turn(context, std::move(code), pump, held), "code");
+    net::spawn(services.executor, take_turn(services, context, std::move(code), pump, held),
+               "code");
     bool complete = co_await EventPump::stream(pump, exchange);
     if (!complete) net::spawn(services.executor, finish_unread(pump, held), "code unread");
 }

@@ -166,6 +166,7 @@ TEST_CASE("Telemetry: an agent exports all metrics of the contract with their at
     AgentProcess agent(exporting_to(collector.server.port, "50"));
     agent.command(shell_request("true"));
     agent.command(shell_request("exit 3"));
+    agent.call("POST", "/code", R"({"code":"true","context":{"language":"bash"}})");
     agent.call("GET", "/files/info?path=/");
     agent.call("GET", "/files/info?path=/no/such");
     agent.call("GET", "/command/status/nobody");
@@ -200,9 +201,9 @@ TEST_CASE("Telemetry: an agent exports all metrics of the contract with their at
         requests.insert(point["http_method"] + " " + point["http_route"] + " " +
                         point["http_status_code"]);
     }
-    CHECK(requests == std::set<std::string>{"POST /command 200", "GET /files/info 200",
-                                            "GET /files/info 404", "GET /command/status/:id 404",
-                                            "_OTHER unknown 404"});
+    CHECK(requests == std::set<std::string>{"POST /command 200", "POST /code 200",
+                                            "GET /files/info 200", "GET /files/info 404",
+                                            "GET /command/status/:id 404", "_OTHER unknown 404"});
     auto results = [&](const char* metric) {
         std::set<std::string> out;
         for (auto& point : points[metric])
@@ -210,7 +211,7 @@ TEST_CASE("Telemetry: an agent exports all metrics of the contract with their at
         return out;
     };
     CHECK(results("execd.execution.duration") ==
-          std::set<std::string>{"run_command success", "run_command failure"});
+          std::set<std::string>{"run_command success", "run_command failure", "run_code success"});
     CHECK(results("execd.filesystem.operations.duration") ==
           std::set<std::string>{"info success", "info failure"});
 }
