@@ -90,6 +90,9 @@ class Agent {
   private:
     /// Settings of this process: signals, rights of new files, directory, who may look into it.
     Status prepare() {
+        Result<IsolationConfig> isolation = IsolationConfig::load(options_.isolation_config);
+        if (!isolation) return isolation.error();
+        services_.isolation.configure(std::move(*isolation));
         // The threads for files come and go; an arena each would stay.
         ::mallopt(M_ARENA_MAX, 1);
         auto signals = Signals::take(services_.executor, [this](int number) { signalled(number); });
@@ -172,6 +175,7 @@ class Agent {
     Awaitable<void> end_commands() {
         co_await signal_and_wait(SIGTERM, kTermGrace);
         co_await signal_and_wait(SIGKILL, kKillGrace);
+        co_await services_.isolation.end_all();
         commands_ended_ = true;
     }
 
@@ -226,6 +230,7 @@ Services::Services(asio::any_io_executor loop, const AgentOptions& agent_options
       commands(temporary_directory(agent_options)),
       sessions(*this),
       files(loop),
+      isolation(loop, reaper, files, temporary_directory(agent_options)),
       metrics(loop, environment),
       loopback(loop),
       telemetry(loop, environment, files, loopback),

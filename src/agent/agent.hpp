@@ -44,6 +44,8 @@ struct AgentOptions {
     bool inherit_output = false;
     /// Kept within its size while the agent runs; may be empty.
     std::shared_ptr<LogFile> log_file;
+    /// TOML file with the settings of isolated sessions (contract section 9); empty: defaults.
+    std::string isolation_config;
     /// Called once, when the socket accepts and the entrypoint was started, or with the reason why
     /// it could not be; the agent then ends.
     std::function<void(const Status&)> on_ready;

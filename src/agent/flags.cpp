@@ -122,6 +122,7 @@ Status take_values(const Values& values, Invocation& out) {
     if (auto level = get("log-level")) out.log_level = *to_int(*level);
     out.options.jupyter_host = get("jupyter-host").value_or("");
     out.options.jupyter_token = get("jupyter-token").value_or("");
+    out.options.isolation_config = get("isolation-config").value_or("");
     out.options.init = *to_bool(get("init").value_or("false"));
     return {};
 }
@@ -166,7 +167,7 @@ std::string_view usage() {
   -jupyter-idle-poll-interval d accepted for compatibility; EXECD_JUPYTER_IDLE_POLL_INTERVAL
   -graceful-shutdown-timeout d  accepted for compatibility: streams have no fixed tail;
                                 EXECD_API_GRACE_SHUTDOWN
-  -isolation-config file        accepted for compatibility; EXECD_ISOLATION_CONFIG
+  -isolation-config file        settings of isolated sessions, TOML; EXECD_ISOLATION_CONFIG
 
 `opensandbox bootstrap [-c text | command [argument…]]` prepares the environment as bootstrap.sh
 does and is -init with that command; so is the executable under the name bootstrap.sh.

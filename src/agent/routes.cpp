@@ -4,6 +4,7 @@
 #include "agent/command/routes.hpp"
 #include "agent/files/routes.hpp"
 #include "agent/interrupt.hpp"
+#include "agent/isolated/routes.hpp"
 #include "agent/metrics/routes.hpp"
 #include "agent/proxy.hpp"
 #include "agent/pty/routes.hpp"
@@ -34,20 +35,6 @@ Awaitable<void> reply_unauthorized(http::Exchange& exchange) {
 
 Awaitable<void> ping(http::Exchange& exchange) {
     co_await reply_empty(exchange);
-}
-
-Awaitable<void> not_available(http::Exchange& exchange) {
-    co_await reply_error(exchange, 501, code::kNotSupported,
-                         "this agent does not offer " + std::string(exchange.request().path()));
-}
-
-/// Surfaces of the contract that this agent knows of and does not offer.
-void add_unavailable_routes(http::Router& router) {
-    static constexpr std::string_view kPatterns[] = {
-        "/v1/isolated/{rest...}",
-    };
-    for (std::string_view pattern : kPatterns)
-        router.any(pattern, not_available);
 }
 
 Awaitable<void> reply_unmatched(http::Exchange& exchange, std::vector<std::string> allowed) {
@@ -105,10 +92,10 @@ http::Handler make_handler(Services& services) {
     add_interrupt_routes(*router, services);
     add_session_routes(*router, services);
     add_file_routes(*router, services);
+    add_isolated_routes(*router, services);
     add_metrics_routes(*router, services);
     add_proxy_routes(*router, services);
     add_pty_routes(*router, services);
-    add_unavailable_routes(*router);
     return [router, &services](http::Exchange& exchange) -> Awaitable<void> {
         if (!services.telemetry.enabled()) return dispatch(*router, services, exchange);
         return measured(services, exchange, dispatch(*router, services, exchange));

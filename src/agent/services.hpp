@@ -4,6 +4,7 @@
 #include "agent/code/contexts.hpp"
 #include "agent/command/registry.hpp"
 #include "agent/files/file_pool.hpp"
+#include "agent/isolated/isolation.hpp"
 #include "agent/metrics/sampler.hpp"
 #include "agent/process/environment.hpp"
 #include "agent/process/reaper.hpp"
@@ -27,6 +28,7 @@ struct Services {
     SessionTable sessions;
     FilePool files;
     std::size_t file_watches = 0;  ///< streams of /files/watch
+    Isolation isolation;
     Sampler metrics;
     http::Client loopback;  ///< to the services of the sandbox, for /proxy
     Telemetry telemetry;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/files/identity.hpp"
+#include "agent/files/mount_scope.hpp"
 #include "net/task.hpp"
 
 #include <functional>
@@ -21,13 +22,18 @@ class FilePool {
     /// Waits for work in flight and ends the threads; no work may follow.
     void finish();
 
-    /// Runs `work`, as another user when `identity` says so.
+    /// Runs `work`, as another user or among other mounts when `identity` says so.
     template <class T>
     Awaitable<Result<T>> run(std::optional<Identity> identity, std::function<Result<T>()> work) {
         Lease lease(*this);
         std::function<Result<T>()> job = [identity = std::move(identity),
                                           work = std::move(work)]() -> Result<T> {
             if (!identity) return work();
+            std::optional<MountScope> mounts;
+            if (identity->mounts) {
+                mounts.emplace(identity->mounts->get());
+                if (!mounts->status()) return mounts->status().error();
+            }
             IdentityScope scope(*identity);
             if (!scope.status()) return scope.status().error();
             return work();

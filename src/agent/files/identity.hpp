@@ -1,18 +1,23 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/unique_fd.hpp"
 
 #include <sys/types.h>
 
+#include <memory>
 #include <vector>
 
 namespace opensandbox::agent {
 
-/// The user as whom a file operation is done (execd contract 6.9).
+/// The user as whom a file operation is done (execd contract 6.9), and the mount namespace in which
+/// (contract 9); empty for the agent's own.
 struct Identity {
-    Identity(uid_t u, gid_t g) : uid(u), gid(g) {}
+    Identity(uid_t u, gid_t g, std::shared_ptr<UniqueFd> in = {})
+        : uid(u), gid(g), mounts(std::move(in)) {}
     uid_t uid;
     gid_t gid;
+    std::shared_ptr<UniqueFd> mounts;
 };
 
 /// Makes file access of the calling thread, and of it alone, that of another user while it exists.

@@ -17,7 +17,6 @@
 namespace opensandbox::agent {
 namespace {
 
-using Handler = Awaitable<void> (*)(FileCall);
 using PathPermissions = std::vector<std::pair<std::string, Permission>>;
 
 Error invalid(std::string message) {
@@ -227,7 +226,7 @@ std::optional<std::uint32_t> to_id(std::string_view text) {
     return id == UINT32_MAX ? std::nullopt : std::optional<std::uint32_t>(id);
 }
 
-Awaitable<void> as_identity(Services& services, http::Exchange& exchange, Handler handler) {
+Awaitable<void> as_identity(Services& services, http::Exchange& exchange, FileHandler handler) {
     auto uid = to_id(exchange.parameter("uid"));
     auto gid = to_id(exchange.parameter("gid"));
     if (!uid || !gid) {
@@ -258,27 +257,26 @@ std::vector<std::string> FileCall::path_parameters() const {
     return paths;
 }
 
+std::span<const FileRoute> file_routes() {
+    static constexpr FileRoute kRoutes[] = {
+        {"GET", "/files/info", file_info, false},
+        {"DELETE", "/files", delete_files, true},
+        {"POST", "/files/permissions", change_permissions, true},
+        {"POST", "/files/mv", move_files, true},
+        {"GET", "/files/search", search_files, false},
+        {"POST", "/files/replace", replace_in_files, true},
+        {"POST", "/files/upload", upload_files, true},
+        {"GET", "/files/download", download_file, false},
+        {"GET", "/files/watch", watch_files, false, false},
+        {"GET", "/directories/list", list_directory, false},
+        {"POST", "/directories", create_directories, true},
+        {"DELETE", "/directories", delete_directories, true},
+    };
+    return kRoutes;
+}
+
 void add_file_routes(http::Router& router, Services& services) {
-    struct Route {
-        std::string_view method;
-        std::string_view pattern;
-        Handler handler;
-    };
-    static constexpr Route kRoutes[] = {
-        {"GET", "/files/info", file_info},
-        {"DELETE", "/files", delete_files},
-        {"POST", "/files/permissions", change_permissions},
-        {"POST", "/files/mv", move_files},
-        {"GET", "/files/search", search_files},
-        {"POST", "/files/replace", replace_in_files},
-        {"POST", "/files/upload", upload_files},
-        {"GET", "/files/download", download_file},
-        {"GET", "/files/watch", watch_files},
-        {"GET", "/directories/list", list_directory},
-        {"POST", "/directories", create_directories},
-        {"DELETE", "/directories", delete_directories},
-    };
-    for (const Route& route : kRoutes) {
+    for (const FileRoute& route : file_routes()) {
         router.add(route.method, route.pattern,
                    [&services, handler = route.handler](http::Exchange& exchange) {
                        return handler(FileCall(services, exchange, std::nullopt));

@@ -4,19 +4,28 @@
 #include "agent/services.hpp"
 #include "http/router.hpp"
 
+#include <functional>
+#include <span>
+
 namespace opensandbox::agent {
 
-/// One request to a file route: as whom, when its path begins with /v1/filesystem/{uid}/{gid}.
+/// Decides on the absolute path of a request: the path to use, or why not.
+using PathRule = std::function<Result<std::string>(std::string path)>;
+
+/// One request to a file route: as whom, when its path begins with /v1/filesystem/{uid}/{gid}, and
+/// where, when it begins with /v1/isolated/session/{id}.
 struct FileCall {
-    FileCall(Services& s, http::Exchange& e, std::optional<Identity> i)
-        : services(s), exchange(e), identity(i) {}
+    FileCall(Services& s, http::Exchange& e, std::optional<Identity> i, PathRule r = {})
+        : services(s), exchange(e), identity(std::move(i)), rule(std::move(r)) {}
     Services& services;
     http::Exchange& exchange;
     std::optional<Identity> identity;
+    PathRule rule;
 
     /// The absolute form of a requested path.
     [[nodiscard]] Result<std::string> resolve(std::string_view requested) const {
-        return resolve_path(requested, services.environment);
+        Result<std::string> path = resolve_path(requested, services.environment);
+        return path && rule ? rule(std::move(*path)) : path;
     }
     /// The query parameter `path`; `invalid_argument` with MISSING_QUERY when there is none.
     [[nodiscard]] Result<std::string> path_parameter() const;
@@ -26,6 +35,18 @@ struct FileCall {
 
 /// /files/*, /directories* and the same under /v1/filesystem/{uid}/{gid} (execd contract 6).
 void add_file_routes(http::Router& router, Services& services);
+
+using FileHandler = Awaitable<void> (*)(FileCall);
+
+/// One of the routes, without prefix.
+struct FileRoute {
+    std::string_view method;
+    std::string_view pattern;
+    FileHandler handler;
+    bool writes;
+    bool in_sessions = true;  ///< also of isolated sessions
+};
+std::span<const FileRoute> file_routes();
 
 // The handlers, one file each group.
 Awaitable<void> upload_files(FileCall call);

@@ -70,9 +70,10 @@ Awaitable<Result<std::size_t>> fill(http::MultipartReader& parts, std::string& p
     co_return have;
 }
 
-Awaitable<Status> store_part(const FileCall& call, http::MultipartReader& parts,
-                             const Destination& destination) {
-    auto file = std::make_shared<std::optional<ReplacementFile>>();
+using OpenFile = std::shared_ptr<std::optional<ReplacementFile>>;
+
+Awaitable<Status> fill_file(const FileCall& call, http::MultipartReader& parts,
+                            const Destination& destination, OpenFile file) {
     std::function<Status()> open = [file, path = destination.path]() -> Status {
         Result<ReplacementFile> opened = ReplacementFile::open(path, true);
         if (!opened) return opened.error();
@@ -96,6 +97,20 @@ Awaitable<Status> store_part(const FileCall& call, http::MultipartReader& parts,
         return (*file)->commit(permission);
     };
     co_return co_await pool.run<void>(call.identity, std::move(commit));
+}
+
+Awaitable<Status> store_part(const FileCall& call, http::MultipartReader& parts,
+                             const Destination& destination) {
+    auto file = std::make_shared<std::optional<ReplacementFile>>();
+    Status stored = co_await fill_file(call, parts, destination, file);
+    if (stored || !*file) co_return stored;
+    // What is left of it goes where, and as whom, it was made.
+    std::function<Status()> drop = [file]() -> Status {
+        file->reset();
+        return {};
+    };
+    Status dropped = co_await call.services.files.run<void>(call.identity, std::move(drop));
+    co_return dropped ? stored : dropped;
 }
 
 /// Counts parts and pairs each file with the metadata before it.

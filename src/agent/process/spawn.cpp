@@ -24,16 +24,31 @@ constexpr std::string_view kDefaultPath =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 constexpr std::size_t kStackSize = std::size_t{32} * 1024;
 
-enum class Step : int { none, descriptors, terminal, directory, groups, group, user, execute };
+enum class Step : int {
+    none,
+    namespaces,
+    descriptors,
+    terminal,
+    directory,
+    bounds,
+    groups,
+    group,
+    user,
+    walls,
+    execute
+};
 
 const char* describe(Step step) {
     switch (step) {
+        case Step::namespaces: return "enter the namespaces";
         case Step::descriptors: return "pass descriptors";
         case Step::terminal: return "take the terminal";
         case Step::directory: return "chdir ";
+        case Step::bounds: return "bound the capabilities";
         case Step::groups: return "setgroups";
         case Step::group: return "setgid";
         case Step::user: return "setuid";
+        case Step::walls: return "confine";
         case Step::execute: return "exec ";
         case Step::none: break;
     }
@@ -56,7 +71,10 @@ struct ChildPlan {
     int* descriptors = nullptr;  ///< what becomes 0, 1, 2…; overwritten by the child
     int descriptor_count = 0;
     bool controlling_terminal = false;
+    const Enclosure* enclosure = nullptr;
+    char* inner_stack = nullptr;  ///< for the process behind the one that enters the namespaces
     // Written by the child, read by the parent after it resumed.
+    pid_t inner = -1;
     Step failed = Step::none;
     int error = 0;
 };
@@ -111,10 +129,12 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int run_child(voi
               CLOSE_RANGE_CLOEXEC);
     // With the caller's rights first: another user may not be able to search the path.
     if (plan.directory && ::chdir(plan.directory) != 0) return fail(Step::directory);
+    if (plan.enclosure && !bound_capabilities(*plan.enclosure)) return fail(Step::bounds);
     if (plan.credentials) {
         Step step = take_credentials(*plan.credentials);
         if (step != Step::none) return fail(step);
     }
+    if (plan.enclosure && !put_up_walls(*plan.enclosure)) return fail(Step::walls);
     struct sigaction normal{};
     normal.sa_handler = SIG_DFL;
     ::sigaction(SIGPIPE, &normal, nullptr);
@@ -129,6 +149,31 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int run_child(voi
     }
     errno = denied != 0 ? denied : ENOENT;
     return fail(Step::execute);
+}
+
+/// A process is born into a pid namespace, it cannot move there: one enters, its child, which has
+/// our parent, is the one that stays.
+__attribute__((no_sanitize("address", "undefined", "thread"))) int run_entering(void* argument) {
+    auto& plan = *static_cast<ChildPlan*>(argument);
+    for (int space : plan.enclosure->namespaces) {
+        if (::setns(space, 0) == 0) continue;
+        plan.failed = Step::namespaces;
+        plan.error = errno;
+        ::syscall(SYS_exit_group, 127);
+    }
+    plan.inner = ::clone(run_child, plan.inner_stack,
+                         CLONE_VM | CLONE_VFORK | CLONE_PARENT | SIGCHLD, &plan);
+    if (plan.inner < 0) {
+        plan.failed = Step::namespaces;
+        plan.error = errno;
+    }
+    ::syscall(SYS_exit_group, 0);
+    return 0;
+}
+
+void collect(pid_t pid) {
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
 }
 
 std::vector<char*> pointers(const std::vector<std::string>& strings) {
@@ -196,14 +241,25 @@ Result<pid_t> spawn(const SpawnRequest& request) {
     plan.descriptor_count = static_cast<int>(descriptors.size());
     plan.controlling_terminal = request.controlling_terminal;
 
+    plan.enclosure = request.enclosure;
+
     // The child borrows our memory until it executes; only its stack is its own.
+    bool entering = plan.enclosure && !plan.enclosure->namespaces.empty();
     auto stack = std::make_unique_for_overwrite<char[]>(kStackSize);
-    pid_t pid =
-        ::clone(run_child, stack.get() + kStackSize, CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
-    if (pid < 0) return Error::from_errno(errno, "start a process");
-    if (plan.failed == Step::none) return pid;
-    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    std::unique_ptr<char[]> inner_stack;
+    if (entering) {
+        inner_stack = std::make_unique_for_overwrite<char[]>(kStackSize);
+        plan.inner_stack = inner_stack.get() + kStackSize;
     }
+    pid_t pid = ::clone(entering ? run_entering : run_child, stack.get() + kStackSize,
+                        CLONE_VM | CLONE_VFORK | SIGCHLD, &plan);
+    if (pid < 0) return Error::from_errno(errno, "start a process");
+    if (entering) {
+        collect(pid);
+        pid = plan.inner;
+    }
+    if (plan.failed == Step::none) return pid;
+    if (pid > 0) collect(pid);
     return failure(request, plan);
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/process/enclosure.hpp"
 #include "base/error.hpp"
 
 #include <sys/types.h>
@@ -43,6 +44,8 @@ struct SpawnRequest {
     std::vector<int> passed;
     /// Leader of a session of its own whose controlling terminal is `standard_input`.
     bool controlling_terminal = false;
+    /// Borrowed; what the process is put into before its program starts.
+    const Enclosure* enclosure = nullptr;
 };
 
 /// Starts a process as leader of its own group, with default signal handling and no descriptors

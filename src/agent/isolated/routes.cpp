@@ -1,0 +1,204 @@
+#include "agent/isolated/routes.hpp"
+
+#include "agent/files/routes.hpp"
+#include "agent/isolated/capabilities.hpp"
+#include "agent/isolated/run.hpp"
+#include "agent/reply.hpp"
+#include "base/identifier.hpp"
+
+#include <charconv>
+#include <filesystem>
+
+namespace opensandbox::agent {
+namespace {
+
+using SessionHandler = Awaitable<void> (*)(Services&, std::shared_ptr<IsolatedSession>,
+                                           http::Exchange&);
+
+Awaitable<void> capabilities(Services& services, http::Exchange& exchange) {
+    Isolation::Abilities able = co_await services.isolation.abilities();
+    co_await reply_json(
+        exchange, 200, capabilities_json(able, services.isolation.config(), services.options.init));
+}
+
+Awaitable<void> create_session(Services& services, http::Exchange& exchange) {
+    Result<json::value> body = co_await read_json(exchange);
+    Result<SessionRequest> request =
+        body ? parse_session_request(*body) : Result<SessionRequest>(body.error());
+    if (!request) {
+        co_await reply_error(exchange, request.error());
+        co_return;
+    }
+    auto session = co_await services.isolation.create(std::move(*request));
+    if (session) {
+        co_await reply_json(exchange, 201, (*session)->created_json());
+    } else {
+        co_await reply_error(exchange, session.error());
+    }
+}
+
+Awaitable<void> list_sessions(Services& services, http::Exchange& exchange) {
+    std::string out = R"({"sessions":[)";
+    for (const auto& [id, session] : services.isolation.sessions()) {
+        if (out.back() != '[') out += ',';
+        out += session->state_json(true);
+    }
+    co_await reply_json(exchange, 200, out + "]}");
+}
+
+Awaitable<void> get_session(Services&, std::shared_ptr<IsolatedSession> session,
+                            http::Exchange& exchange) {
+    co_await reply_json(exchange, 200, session->state_json(false));
+}
+
+Awaitable<void> delete_session(Services& services, std::shared_ptr<IsolatedSession> session,
+                               http::Exchange& exchange) {
+    co_await services.isolation.destroy(session);
+    co_await reply_empty(exchange);
+}
+
+Awaitable<void> run_code(Services& services, std::shared_ptr<IsolatedSession> session,
+                         http::Exchange& exchange) {
+    Result<json::value> body = co_await read_json(exchange);
+    Result<RunRequest> request = body ? parse_run_request(*body) : Result<RunRequest>(body.error());
+    if (!request) {
+        co_await reply_error(exchange, request.error());
+        co_return;
+    }
+    if (!request->background) {
+        co_await run_foreground(services, session, std::move(*request), exchange);
+        co_return;
+    }
+    auto run = co_await start_background_run(services, session, std::move(*request));
+    if (!run) {
+        co_await reply_error(exchange, run.error());
+        co_return;
+    }
+    co_await reply_json(exchange, 202,
+                        R"({"session_id":")" + session->id() + R"(","run_id":")" + (*run)->id +
+                            R"(","started_at":")" + to_rfc3339((*run)->started_at) + "\"}");
+}
+
+Awaitable<std::shared_ptr<BackgroundRun>> run_of(std::shared_ptr<IsolatedSession> session,
+                                                 http::Exchange& exchange) {
+    std::string id(exchange.parameter("run"));
+    auto run = session->find(id);
+    if (!run) {
+        co_await reply_error(exchange, 404, code::kContextNotFound,
+                             "no such run in this session: " + id);
+    }
+    co_return run;
+}
+
+Awaitable<void> run_status(Services&, std::shared_ptr<IsolatedSession> session,
+                           http::Exchange& exchange) {
+    auto run = co_await run_of(session, exchange);
+    if (run) co_await reply_json(exchange, 200, run->status_json(session->id()));
+}
+
+Awaitable<void> run_logs(Services& services, std::shared_ptr<IsolatedSession> session,
+                         http::Exchange& exchange) {
+    auto run = co_await run_of(session, exchange);
+    if (!run) co_return;
+    http::Query query(exchange.request().query());
+    std::string_view text = query.get("cursor").value_or("0");
+    std::uint64_t cursor = 0;
+    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), cursor);
+    if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
+        co_await reply_error(exchange, 400, code::kInvalidBody,
+                             "cursor: must be an integer of 0 or more");
+        co_return;
+    }
+    std::function<Result<OutputPage>()> read = [output = run->output, cursor,
+                                                growing = !run->finished_at] {
+        return output->read(cursor, kMaxRunOutput, growing);
+    };
+    Result<OutputPage> page = co_await services.files.run(std::nullopt, std::move(read));
+    if (!page) {
+        co_await reply_error(exchange, 500, code::kRuntimeError, page.error().message());
+        co_return;
+    }
+    http::Response response(200, "text/plain; charset=utf-8", std::move(page->bytes));
+    response.head.fields.set("EXECD-ISOLATED-TAIL-CURSOR", std::to_string(page->next));
+    co_await exchange.respond(std::move(response));
+}
+
+/// Which paths of a session its file routes reach.
+PathRule rule_for(std::shared_ptr<IsolatedSession> session, bool writes) {
+    return [session, writes](std::string path) -> Result<std::string> {
+        std::string clean = std::filesystem::path(path).lexically_normal().string();
+        while (clean.size() > 1 && clean.ends_with('/'))
+            clean.pop_back();
+        auto place = session->place_of(clean);
+        if (!place) {
+            return Error(ErrorCode::invalid_argument,
+                         "path: " + path + " is outside of the session's mounts");
+        }
+        if (writes && !place->writable) {
+            return Error(ErrorCode::permission_denied, place->path + " cannot be written to");
+        }
+        return clean;
+    };
+}
+
+Awaitable<void> in_session(Services& services, http::Exchange& exchange, FileHandler handler,
+                           bool writes) {
+    auto session = co_await session_of(services, exchange);
+    if (!session) co_return;
+    if (session->state() != IsolatedSession::State::active) {
+        co_await reply_error(exchange, 404, code::kContextNotFound,
+                             "session " + session->id() + " has ended");
+        co_return;
+    }
+    session->touch(false);
+    Identity inside(::geteuid(), ::getegid(), session->namespaces().mounts());
+    co_await handler(FileCall(services, exchange, inside, rule_for(session, writes)));
+}
+
+}  // namespace
+
+Awaitable<std::shared_ptr<IsolatedSession>> session_of(Services& services,
+                                                       http::Exchange& exchange) {
+    std::string id(exchange.parameter("id"));
+    auto session = services.isolation.find(id);
+    if (session) co_return session;
+    Isolation::Abilities able = co_await services.isolation.abilities();
+    if (!able.available) {
+        co_await reply_error(exchange, 503, code::kNotSupported, able.message);
+    } else {
+        co_await reply_error(exchange, 404, code::kContextNotFound,
+                             "no such isolated session: " + id);
+    }
+    co_return nullptr;
+}
+
+void add_isolated_routes(http::Router& router, Services& services) {
+    auto bind = [&services](Awaitable<void> (*handler)(Services&, http::Exchange&)) {
+        return
+            [&services, handler](http::Exchange& exchange) { return handler(services, exchange); };
+    };
+    router.add("GET", "/v1/isolated/capabilities", bind(capabilities));
+    router.add("POST", "/v1/isolated/session", bind(create_session));
+    router.add("GET", "/v1/isolated/sessions", bind(list_sessions));
+    const std::string prefix = "/v1/isolated/session/{id}";
+    auto with_session = [&services](SessionHandler handler) {
+        return [&services, handler](http::Exchange& exchange) -> Awaitable<void> {
+            auto session = co_await session_of(services, exchange);
+            if (session) co_await handler(services, session, exchange);
+        };
+    };
+    router.add("GET", prefix, with_session(get_session));
+    router.add("DELETE", prefix, with_session(delete_session));
+    router.add("POST", prefix + "/run", with_session(run_code));
+    router.add("GET", prefix + "/runs/{run}", with_session(run_status));
+    router.add("GET", prefix + "/runs/{run}/logs", with_session(run_logs));
+    for (const FileRoute& route : file_routes()) {
+        router.add(
+            route.method, prefix + std::string(route.pattern),
+            [&services, handler = route.handler, writes = route.writes](http::Exchange& exchange) {
+                return in_session(services, exchange, handler, writes);
+            });
+    }
+}
+
+}  // namespace opensandbox::agent

@@ -1,0 +1,19 @@
+#pragma once
+
+#include "agent/isolated/isolation.hpp"
+#include "agent/services.hpp"
+#include "http/router.hpp"
+
+namespace opensandbox::agent {
+
+/// /v1/isolated/* (execd contract 9).
+void add_isolated_routes(http::Router& router, Services& services);
+
+/// GET …/diff and POST …/commit.
+void add_change_routes(http::Router& router, Services& services);
+
+/// The session that the path names, or null after an answer that says why not.
+Awaitable<std::shared_ptr<IsolatedSession>> session_of(Services& services,
+                                                       http::Exchange& exchange);
+
+}  // namespace opensandbox::agent
