@@ -9,7 +9,9 @@
 
 namespace opensandbox::agent {
 
-MountScope::MountScope(int mounts) : status_(enter(mounts)) {}
+MountScope::MountScope(int mounts) {
+    status_ = enter(mounts);
+}
 
 Status MountScope::enter(int mounts) {
     // Root and working directory of this thread become its own, for as long as it lives.

@@ -42,9 +42,9 @@ class FirstProcess {
         constexpr std::array<std::pair<SetupStep, Part>, 10> kParts{
             {{SetupStep::privacy, &FirstProcess::detach_from_sandbox},
              {SetupStep::overlay, &FirstProcess::make_overlays},
+             {SetupStep::scratch, &FirstProcess::mount_scratch},
              {SetupStep::uppers, &FirstProcess::cover_uppers},
              {SetupStep::read_only, &FirstProcess::make_read_only},
-             {SetupStep::scratch, &FirstProcess::mount_scratch},
              {SetupStep::devices, &FirstProcess::mount_devices},
              {SetupStep::proc, &FirstProcess::mount_proc},
              {SetupStep::attach, &FirstProcess::attach_all},
@@ -101,7 +101,7 @@ class FirstProcess {
             const Attachment& attachment = plan_.attachments[i];
             if (!attachment.overlay || attachment.in_memory != in_memory) continue;
             index_ = static_cast<int>(i);
-            detached_[i] = open_overlay(attachment);
+            detached_[i] = open_overlay(attachment, lowers_[i]);
             if (detached_[i] < 0) return false;
         }
         index_ = -1;
@@ -113,11 +113,20 @@ class FirstProcess {
             errno = E2BIG;
             return false;
         }
+        // All of them, before anything is covered.
+        for (std::size_t i = 0; i < plan_.attachments.size(); ++i) {
+            const Attachment& attachment = plan_.attachments[i];
+            if (!attachment.overlay) continue;
+            index_ = static_cast<int>(i);
+            lowers_[i] = ::open(attachment.lower.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
+            if (lowers_[i] < 0) return false;
+        }
         return make_overlays_of(false);
     }
 
     /// The uppers of others go out of sight; those in memory take their place.
     bool cover_uppers() {
+        if (!make_target(plan_.upper_root.c_str(), true)) return false;
         if (::mount("tmpfs", plan_.upper_root.c_str(), "tmpfs", MS_NOSUID | MS_NODEV,
                     plan_.memory_options.c_str()) != 0) {
             return false;
@@ -126,21 +135,31 @@ class FirstProcess {
     }
 
     bool make_read_only() {
-        return set_mount_attributes(
-            AT_FDCWD, "/", MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV, 0, true);
+        constexpr unsigned long kSet = MOUNT_ATTR_RDONLY | MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+        if (!set_mount_attributes(AT_FDCWD, "/", kSet, 0, true)) return false;
+        for (const char* own : own_) {
+            if (own && !set_mount_attributes(AT_FDCWD, own, 0, MOUNT_ATTR_RDONLY, false)) {
+                return false;
+            }
+        }
+        return true;
     }
 
-    static bool mount_memory(const char* target, const char* options) {
-        if (::mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, options) == 0) return true;
+    /// A private directory that stays writable.
+    bool mount_memory(std::size_t number, const char* target, const char* options) {
+        if (::mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV, options) == 0) {
+            own_[number] = target;
+            return true;
+        }
         // What the image does not have needs no cover.
         return errno == ENOENT || errno == ENOTDIR;
     }
 
     bool mount_scratch() {
-        if (!mount_memory("/run", "mode=755,size=64m")) return false;
+        if (!mount_memory(0, "/run", "mode=755,size=64m")) return false;
         if (plan_.private_tmp) {
-            if (!mount_memory("/tmp", plan_.scratch_options.c_str())) return false;
-            if (!mount_memory("/var/tmp", plan_.scratch_options.c_str())) return false;
+            if (!mount_memory(1, "/tmp", plan_.scratch_options.c_str())) return false;
+            if (!mount_memory(2, "/var/tmp", plan_.scratch_options.c_str())) return false;
         }
         if (::mkdir(kStateDirectory, 0700) == 0 &&
             ::chown(kStateDirectory, plan_.uid, plan_.gid) != 0) {
@@ -311,6 +330,8 @@ class FirstProcess {
     const NamespacePlan& plan_;
     int channel_;
     int index_ = -1;
+    std::array<const char*, 3> own_{};
+    std::array<int, kMaxAttachments> lowers_{};
     std::array<int, kMaxAttachments> detached_{};
     std::array<int, kDevices.size()> devices_{};
 };

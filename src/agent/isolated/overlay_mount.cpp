@@ -75,19 +75,6 @@ bool make_parents(const char* path) {
     return true;
 }
 
-bool make_target(const char* target, bool directory) {
-    struct stat info{};
-    if (::stat(target, &info) == 0) {
-        if (S_ISDIR(info.st_mode) == directory) return true;
-        errno = directory ? ENOTDIR : EISDIR;
-        return false;
-    }
-    if (!make_parents(target)) return false;
-    if (directory) return ::mkdir(target, 0755) == 0;
-    Opened file(::open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-    return static_cast<bool>(file);
-}
-
 }  // namespace
 
 int make_overlay(int lower, int upper, int work) {
@@ -114,9 +101,20 @@ int make_overlay(int lower, int upper, int work) {
                                       MOUNT_ATTR_NODEV | MOUNT_ATTR_NOSUID));
 }
 
-int open_overlay(const Attachment& attachment) {
-    Opened lower(open_directory(attachment.lower.c_str()));
-    if (!lower) return -1;
+bool make_target(const char* target, bool directory) {
+    struct stat info{};
+    if (::stat(target, &info) == 0) {
+        if (S_ISDIR(info.st_mode) == directory) return true;
+        errno = directory ? ENOTDIR : EISDIR;
+        return false;
+    }
+    if (!make_parents(target)) return false;
+    if (directory) return ::mkdir(target, 0755) == 0;
+    Opened file(::open(target, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
+    return static_cast<bool>(file);
+}
+
+int open_overlay(const Attachment& attachment, int lower) {
     if (attachment.in_memory) {
         if (!make_target(attachment.upper.c_str(), true)) return -1;
         if (!make_target(attachment.work.c_str(), true)) return -1;
@@ -126,10 +124,10 @@ int open_overlay(const Attachment& attachment) {
     if (!upper || !work) return -1;
     // The top of an overlay looks like its upper.
     struct stat info{};
-    if (::fstat(lower.get(), &info) != 0) return -1;
+    if (::fstat(lower, &info) != 0) return -1;
     if (::chown(attachment.upper.c_str(), info.st_uid, info.st_gid) != 0) return -1;
     if (::chmod(attachment.upper.c_str(), info.st_mode & 07777) != 0) return -1;
-    return make_overlay(lower.get(), upper.get(), work.get());
+    return make_overlay(lower, upper.get(), work.get());
 }
 
 bool attach_mount(int mount, const char* target, bool directory) {

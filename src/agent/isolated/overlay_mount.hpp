@@ -8,9 +8,11 @@ namespace opensandbox::agent {
 
 /// A detached overlay of directories that are open in the caller's mount namespace.
 int make_overlay(int lower, int upper, int work);
-/// Opens the layers of an attachment by their paths and makes its overlay. Layers in memory are
-/// made first.
-int open_overlay(const Attachment& attachment);
+/// Opens the upper layers of an attachment by their paths and makes its overlay over the open
+/// directory `lower`. Layers in memory are made first.
+int open_overlay(const Attachment& attachment, int lower);
+/// mkdir -p, or an empty file.
+bool make_target(const char* target, bool directory);
 /// Puts a detached mount on `target`, which is made when it is missing and its parent can be
 /// written.
 bool attach_mount(int mount, const char* target, bool directory);

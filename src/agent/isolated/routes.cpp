@@ -192,6 +192,7 @@ void add_isolated_routes(http::Router& router, Services& services) {
     router.add("POST", prefix + "/run", with_session(run_code));
     router.add("GET", prefix + "/runs/{run}", with_session(run_status));
     router.add("GET", prefix + "/runs/{run}/logs", with_session(run_logs));
+    add_change_routes(router, services);
     for (const FileRoute& route : file_routes()) {
         router.add(
             route.method, prefix + std::string(route.pattern),

@@ -101,6 +101,15 @@ std::optional<IsolatedSession::Place> IsolatedSession::place_of(std::string_view
     return deepest ? std::optional<Place>(*deepest) : std::nullopt;
 }
 
+std::vector<std::string> IsolatedSession::places_below(std::string_view path) const {
+    std::vector<std::string> below;
+    for (const Place& place : places_) {
+        if (place.path != path && is_within(place.path, path)) below.push_back(place.path);
+    }
+    std::ranges::sort(below);
+    return below;
+}
+
 IsolatedSession::Turn::~Turn() {
     if (!session_) return;
     session_->running_ = false;

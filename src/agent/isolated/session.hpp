@@ -53,13 +53,16 @@ class IsolatedSession : public std::enable_shared_from_this<IsolatedSession> {
     [[nodiscard]] const Enclosure& enclosure() const { return enclosure_; }
     [[nodiscard]] std::vector<SessionOverlay>& overlays() { return overlays_; }
     [[nodiscard]] const SessionDirectory& directory() const { return directory_; }
-    /// The mount that a path lies in, null for a foreign path; `read_only` of what lies deepest.
+    /// The deepest mount that a path lies in; empty for a foreign path.
     struct Place {
         Place(std::string p, bool w) : path(std::move(p)), writable(w) {}
         std::string path;
         bool writable;
     };
     [[nodiscard]] std::optional<Place> place_of(std::string_view path) const;
+
+    /// Mounts of the session below this one, shallow ones first.
+    [[nodiscard]] std::vector<std::string> places_below(std::string_view path) const;
 
     /// Foreground runs, commits and the like follow one another. Held while it exists.
     class Turn {

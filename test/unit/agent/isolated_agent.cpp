@@ -11,6 +11,9 @@
 namespace opensandbox::agent::testing {
 
 IsolatedAgent::IsolatedAgent(const std::string& more) {
+    char path[] = "/var/tmp/isolation-test-XXXXXX";
+    REQUIRE(::mkdtemp(path) != nullptr);
+    uppers_ = path;
     std::filesystem::create_directory(workspace());
     std::filesystem::create_directory(scratch_.at("data"));
     std::filesystem::create_directory(scratch_.at("private"));
@@ -18,6 +21,12 @@ IsolatedAgent::IsolatedAgent(const std::string& more) {
                                                          "\"\nallowed_writable = [\"" +
                                                          scratch_.at("data") + "\"]\n" + more);
     restart();
+}
+
+IsolatedAgent::~IsolatedAgent() {
+    agent_.reset();
+    std::error_code ignored;
+    std::filesystem::remove_all(uppers_, ignored);
 }
 
 void IsolatedAgent::restart() {

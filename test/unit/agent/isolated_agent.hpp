@@ -12,10 +12,14 @@ class IsolatedAgent {
   public:
     /// `more` is appended to the configuration.
     explicit IsolatedAgent(const std::string& more = {});
+    IsolatedAgent(const IsolatedAgent&) = delete;
+    IsolatedAgent& operator=(const IsolatedAgent&) = delete;
+    ~IsolatedAgent();
 
     [[nodiscard]] const Scratch& scratch() const { return scratch_; }
     [[nodiscard]] std::string workspace() const { return scratch_.at("ws"); }
-    [[nodiscard]] std::string uppers() const { return scratch_.at("uppers"); }
+    /// Not below /tmp, which the balanced profile shares.
+    [[nodiscard]] const std::string& uppers() const { return uppers_; }
     [[nodiscard]] AgentProcess& agent() { return *agent_; }
     /// A second agent with the same configuration, after the first one's end.
     void restart();
@@ -33,6 +37,7 @@ class IsolatedAgent {
 
   private:
     Scratch scratch_;
+    std::string uppers_;
     std::string configuration_;
     std::optional<AgentProcess> agent_;
 };
