@@ -1,6 +1,6 @@
 #include "agent/isolated/capabilities.hpp"
 
-#include "agent/isolated/walls.hpp"
+#include "agent/isolated/landlock.hpp"
 #include "version.hpp"
 
 #include <unistd.h>
@@ -29,7 +29,7 @@ json::object hardening(bool available, const IsolationConfig& config, bool init)
     out["seccomp"] = config.hardening
                          ? layer("active", "namespaces, mounts and the kernel are out of reach")
                          : layer("disabled", "hardening.enabled is false");
-    if (!has_landlock()) {
+    if (landlock_version() == 0) {
         out["landlock"] = layer("unsupported", "this kernel has no landlock");
     } else if (config.landlock && config.hardening) {
         out["landlock"] = layer("active", "writes are limited to the mounts of the session");

@@ -1,5 +1,6 @@
 #include "agent/isolated/isolation.hpp"
 
+#include "agent/isolated/landlock.hpp"
 #include "agent/isolated/walls.hpp"
 #include "base/identifier.hpp"
 #include "base/log.hpp"
@@ -149,10 +150,31 @@ Awaitable<Result<std::shared_ptr<IsolatedSession>>> Isolation::create(SessionReq
     auto session =
         std::make_shared<IsolatedSession>(executor_, id, std::move(request), std::move(*prepared),
                                           std::move(*made), std::move(*walls));
+    if (config_.landlock && config_.hardening) {
+        Status restricted = co_await restrict(session);
+        if (!restricted) {
+            co_await destroy(session);
+            co_return restricted.error();
+        }
+    }
     if (ending_) co_return Error(ErrorCode::unavailable, "the agent is ending");
     sessions_.emplace(id, session);
     watch_idle(session);
     co_return session;
+}
+
+Awaitable<Status> Isolation::restrict(std::shared_ptr<IsolatedSession> session) {
+    auto ruleset = std::make_shared<UniqueFd>();
+    std::function<Status()> work = [session, ruleset]() -> Status {
+        Result<UniqueFd> made = make_landlock(session->writable_paths());
+        if (!made) return made.error();
+        *ruleset = std::move(*made);
+        return {};
+    };
+    Identity inside(::geteuid(), ::getegid(), session->namespaces().mounts());
+    Status done = co_await files_.run<void>(std::move(inside), std::move(work));
+    if (done) session->restrict(std::move(*ruleset));
+    co_return done;
 }
 
 void Isolation::watch_idle(const std::shared_ptr<IsolatedSession>& session) {

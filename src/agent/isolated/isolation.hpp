@@ -52,6 +52,7 @@ class Isolation {
     Awaitable<Status> try_session(SessionRequest request, bool in_memory);
     Awaitable<Result<Preparation>> prepare(const SessionRequest& request, const std::string& id,
                                            bool in_memory);
+    Awaitable<Status> restrict(std::shared_ptr<IsolatedSession> session);
     void watch_idle(const std::shared_ptr<IsolatedSession>& session);
 
     asio::any_io_executor executor_;

@@ -24,6 +24,7 @@ struct Attachment {
     /// The layers lie in the session's own memory file system below `upper_root`, and are made
     /// there.
     bool in_memory = false;
+    bool user_attributes = false;  ///< see needs_user_attributes()
 };
 
 /// All that the first process of a session needs to build it. Nothing is looked up or allocated

@@ -88,8 +88,6 @@ std::vector<int> SessionNamespaces::descriptors() const {
 
 Awaitable<Result<std::shared_ptr<SessionNamespaces>>> SessionNamespaces::create(
     Reaper& reaper, NamespacePlan plan) {
-    // While one of our children is put inside it still shares our memory: nobody may look there.
-    ::prctl(PR_SET_DUMPABLE, 0);
     std::array<int, 2> ends{};
     if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) != 0) {
         co_return Error::from_errno(errno, "isolation: make a channel");
@@ -109,6 +107,8 @@ Awaitable<Result<std::shared_ptr<SessionNamespaces>>> SessionNamespaces::create(
                         "CAP_SYS_ADMIN and a system call filter that lets it)");
     }
     theirs.reset();
+    // While one of our children is put inside it still shares our memory: nobody may look there.
+    ::prctl(PR_SET_DUMPABLE, 0);
     auto made = std::make_shared<SessionNamespaces>(reaper.watch(pid), std::move(ours));
     Status readable = co_await wait_readable(made->channel_.get());
     if (!readable) co_return readable.error();

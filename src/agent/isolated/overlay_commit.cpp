@@ -73,7 +73,8 @@ class Exchange {
         } else {
             UniqueFd upper(::open(overlay_.upper.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
             UniqueFd work(::open(overlay_.work.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-            mount.reset(make_overlay(overlay_.lower.get(), upper.get(), work.get()));
+            mount.reset(make_overlay(overlay_.lower.get(), upper.get(), work.get(),
+                                     overlay_.user_attributes));
         }
         if (!mount) return failed("renew the overlay " + overlay_.path);
         MountScope scope(namespaces_.mounts()->get());
@@ -96,13 +97,12 @@ class Exchange {
         if (!lower) return failed("bring the lower of " + overlay_.path);
         MountScope scope(namespaces_.mounts()->get());
         if (!scope.status()) return scope.status().error();
-        std::string place = overlay_.upper.substr(0, overlay_.upper.rfind('/')) + "/lower";
-        if (!attach_mount(lower.get(), place.c_str(), true)) return failed("attach " + place);
-        ScopeExit leave([&] { ::umount2(place.c_str(), MNT_DETACH); });
-        UniqueFd at(::open(place.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-        UniqueFd upper(::open(overlay_.upper.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-        UniqueFd work(::open(overlay_.work.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-        UniqueFd mount(make_overlay(at.get(), upper.get(), work.get()));
+        // By relative names: /proc in there does not know this process.
+        std::string base = overlay_.upper.substr(0, overlay_.upper.rfind('/'));
+        if (::chdir(base.c_str()) != 0) return failed("enter " + base);
+        if (!attach_mount(lower.get(), "lower", true)) return failed("attach " + base + "/lower");
+        ScopeExit leave([&] { ::umount2("lower", MNT_DETACH); });
+        UniqueFd mount(make_overlay("lower", "upper", "work", overlay_.user_attributes));
         if (!mount) return failed("renew the overlay " + overlay_.path);
         return mount;
     }
@@ -164,7 +164,7 @@ Status commit_overlay(SessionOverlay& overlay, const SessionNamespaces& namespac
     Exchange exchange(overlay, namespaces);
     if (Status down = exchange.take_down(nested); !down) return down;
     Status committed = commit_upper(overlay.lower.get(), upper->get(), selection);
-    overlay.since = coarse_now();
+    overlay.since = current_time();
     Status up = exchange.put_up();
     if (!committed) return committed.error().within("commit " + overlay.path);
     return up;

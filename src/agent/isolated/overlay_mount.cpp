@@ -37,22 +37,15 @@ int open_directory(const char* path) {
     return ::open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-/// Layers go by descriptor: no name has to be escaped, and none can come to mean something else.
-bool set_layer(int context, const char* key, int directory) {
+/// The name of an open directory: nothing has to be escaped, and it cannot come to mean another.
+std::array<char, 32> name_of(int directory) {
     std::array<char, 32> path{};
     std::snprintf(path.data(), path.size(), "/proc/self/fd/%d", directory);
-    return ::syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, key, path.data(), 0) == 0;
+    return path;
 }
 
 bool set_option(int context, const char* key, const char* value) {
     return ::syscall(SYS_fsconfig, context, FSCONFIG_SET_STRING, key, value, 0) == 0;
-}
-
-/// In a user namespace overlays keep their marks in attributes that its owner may write.
-bool in_initial_user_namespace() {
-    struct stat info{};
-    constexpr ino_t kInitialUserNamespace = 0xEFFFFFFDU;
-    return ::stat("/proc/self/ns/user", &info) != 0 || info.st_ino == kInitialUserNamespace;
 }
 
 bool make_parents(const char* path) {
@@ -77,20 +70,31 @@ bool make_parents(const char* path) {
 
 }  // namespace
 
-int make_overlay(int lower, int upper, int work) {
+bool needs_user_attributes() {
+    struct stat info{};
+    constexpr ino_t kInitialUserNamespace = 0xEFFFFFFDU;
+    return ::stat("/proc/self/ns/user", &info) == 0 && info.st_ino != kInitialUserNamespace;
+}
+
+int make_overlay(int lower, int upper, int work, bool user_attributes) {
+    return make_overlay(name_of(lower).data(), name_of(upper).data(), name_of(work).data(),
+                        user_attributes);
+}
+
+int make_overlay(const char* lower, const char* upper, const char* work, bool user_attributes) {
     Opened context(static_cast<int>(::syscall(SYS_fsopen, "overlay", FSOPEN_CLOEXEC)));
     if (!context) return -1;
     if (!set_option(context.get(), "source", "overlay") ||
-        !set_layer(context.get(), "lowerdir", lower) ||
-        !set_layer(context.get(), "upperdir", upper) ||
-        !set_layer(context.get(), "workdir", work)) {
+        !set_option(context.get(), "lowerdir", lower) ||
+        !set_option(context.get(), "upperdir", upper) ||
+        !set_option(context.get(), "workdir", work)) {
         return -1;
     }
     // A renamed directory is copied: the upper alone says what changed. Old kernels lack some.
     set_option(context.get(), "redirect_dir", "off");
     set_option(context.get(), "metacopy", "off");
     set_option(context.get(), "index", "off");
-    if (!in_initial_user_namespace() &&
+    if (user_attributes &&
         ::syscall(SYS_fsconfig, context.get(), FSCONFIG_SET_FLAG, "userxattr", nullptr, 0) != 0) {
         return -1;
     }
@@ -127,7 +131,7 @@ int open_overlay(const Attachment& attachment, int lower) {
     if (::fstat(lower, &info) != 0) return -1;
     if (::chown(attachment.upper.c_str(), info.st_uid, info.st_gid) != 0) return -1;
     if (::chmod(attachment.upper.c_str(), info.st_mode & 07777) != 0) return -1;
-    return make_overlay(lower, upper.get(), work.get());
+    return make_overlay(lower, upper.get(), work.get(), attachment.user_attributes);
 }
 
 bool attach_mount(int mount, const char* target, bool directory) {

@@ -6,8 +6,13 @@ namespace opensandbox::agent {
 
 // Allocate nothing; -1 and false leave errno.
 
+/// Whether overlays made by this process must keep their marks in attributes that users may write:
+/// it is not in the initial user namespace. Not among the mounts of a session.
+bool needs_user_attributes();
 /// A detached overlay of directories that are open in the caller's mount namespace.
-int make_overlay(int lower, int upper, int work);
+int make_overlay(int lower, int upper, int work, bool user_attributes);
+/// The same by names without `:` and `\`, from the working directory.
+int make_overlay(const char* lower, const char* upper, const char* work, bool user_attributes);
 /// Opens the upper layers of an attachment by their paths and makes its overlay over the open
 /// directory `lower`. Layers in memory are made first.
 int open_overlay(const Attachment& attachment, int lower);

@@ -1,5 +1,7 @@
 #include "agent/isolated/preparation.hpp"
 
+#include "agent/isolated/overlay_mount.hpp"
+
 #include <linux/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -86,6 +88,7 @@ Status add_overlay(const WorkMount& mount, std::size_t number, const IsolationCo
     attachment.lower = mount.path;
     attachment.overlay = true;
     attachment.in_memory = in_memory || !mount.persist;
+    attachment.user_attributes = needs_user_attributes();
     std::string name = std::to_string(number);
     std::string base = attachment.in_memory ? config.upper_root + "/memory/" + name
                                             : out.directory.path() + "/" + name;
@@ -102,7 +105,8 @@ Status add_overlay(const WorkMount& mount, std::size_t number, const IsolationCo
         overlay.upper = attachment.upper;
         overlay.work = attachment.work;
         overlay.in_memory = attachment.in_memory;
-        overlay.since = coarse_now();
+        overlay.user_attributes = attachment.user_attributes;
+        overlay.since = current_time();
         out.overlays.push_back(std::move(overlay));
     }
     out.plan.attachments.push_back(std::move(attachment));
@@ -161,9 +165,9 @@ void set_users(const SessionRequest& request, NamespacePlan& plan) {
 
 }  // namespace
 
-timespec coarse_now() {
+timespec current_time() {
     timespec time{};
-    ::clock_gettime(CLOCK_REALTIME_COARSE, &time);
+    ::clock_gettime(CLOCK_REALTIME, &time);
     return time;
 }
 

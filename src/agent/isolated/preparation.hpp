@@ -14,6 +14,7 @@ struct SessionOverlay {
     std::string upper;  ///< see `in_memory`
     std::string work;
     bool in_memory = false;  ///< `upper` is a path in the session's mounts, not in the agent's
+    bool user_attributes = false;  ///< see needs_user_attributes()
     /// Changes of the lower after this time are someone else's (seconds and nanoseconds, ctime).
     timespec since{};
 };
@@ -32,7 +33,8 @@ struct Preparation {
 Result<Preparation> prepare_session(const SessionRequest& request, const IsolationConfig& config,
                                     const std::string& id, bool in_memory);
 
-/// The time that new changes of inodes get, as the kernel rounds it.
-timespec coarse_now();
+/// The time with which changes of inodes are compared: what changes in the same tick of the kernel
+/// may seem older.
+timespec current_time();
 
 }  // namespace opensandbox::agent

@@ -21,7 +21,16 @@ Awaitable<void> capabilities(Services& services, http::Exchange& exchange) {
         exchange, 200, capabilities_json(able, services.isolation.config(), services.options.init));
 }
 
+/// Whether there is isolation here; answers when not.
+Awaitable<bool> offered(Services& services, http::Exchange& exchange) {
+    Isolation::Abilities able = co_await services.isolation.abilities();
+    if (!able.available) co_await reply_error(exchange, 503, code::kNotSupported, able.message);
+    co_return able.available;
+}
+
 Awaitable<void> create_session(Services& services, http::Exchange& exchange) {
+    bool possible = co_await offered(services, exchange);
+    if (!possible) co_return;
     Result<json::value> body = co_await read_json(exchange);
     Result<SessionRequest> request =
         body ? parse_session_request(*body) : Result<SessionRequest>(body.error());
@@ -38,6 +47,8 @@ Awaitable<void> create_session(Services& services, http::Exchange& exchange) {
 }
 
 Awaitable<void> list_sessions(Services& services, http::Exchange& exchange) {
+    bool possible = co_await offered(services, exchange);
+    if (!possible) co_return;
     std::string out = R"({"sessions":[)";
     for (const auto& [id, session] : services.isolation.sessions()) {
         if (out.back() != '[') out += ',';
@@ -162,10 +173,8 @@ Awaitable<std::shared_ptr<IsolatedSession>> session_of(Services& services,
     std::string id(exchange.parameter("id"));
     auto session = services.isolation.find(id);
     if (session) co_return session;
-    Isolation::Abilities able = co_await services.isolation.abilities();
-    if (!able.available) {
-        co_await reply_error(exchange, 503, code::kNotSupported, able.message);
-    } else {
+    bool possible = co_await offered(services, exchange);
+    if (possible) {
         co_await reply_error(exchange, 404, code::kContextNotFound,
                              "no such isolated session: " + id);
     }

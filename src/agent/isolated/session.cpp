@@ -110,6 +110,20 @@ std::vector<std::string> IsolatedSession::places_below(std::string_view path) co
     return below;
 }
 
+std::vector<std::string> IsolatedSession::writable_paths() const {
+    std::vector<std::string> paths{"/tmp", "/var/tmp", "/run", "/dev", "/proc"};
+    if (request_.profile == IsolationProfile::balanced) std::erase(paths, "/var/tmp");
+    for (const WorkMount& mount : request_.mounts) {
+        if (mount.mode != MountMode::read_only) paths.push_back(mount.path);
+    }
+    for (const std::string& path : request_.extra_writable)
+        paths.push_back(path);
+    for (const BindMount& bind : request_.binds) {
+        if (!bind.read_only) paths.push_back(bind.destination);
+    }
+    return paths;
+}
+
 IsolatedSession::Turn::~Turn() {
     if (!session_) return;
     session_->running_ = false;

@@ -51,6 +51,13 @@ class IsolatedSession : public std::enable_shared_from_this<IsolatedSession> {
 
     [[nodiscard]] SessionNamespaces& namespaces() { return *namespaces_; }
     [[nodiscard]] const Enclosure& enclosure() const { return enclosure_; }
+    /// Every run gets it; before the first one.
+    void restrict(UniqueFd landlock) {
+        landlock_ = std::move(landlock);
+        enclosure_.landlock = landlock_.get();
+    }
+    /// Paths that runs may write to, or below.
+    [[nodiscard]] std::vector<std::string> writable_paths() const;
     [[nodiscard]] std::vector<SessionOverlay>& overlays() { return overlays_; }
     [[nodiscard]] const SessionDirectory& directory() const { return directory_; }
     /// The deepest mount that a path lies in; empty for a foreign path.
@@ -113,6 +120,7 @@ class IsolatedSession : public std::enable_shared_from_this<IsolatedSession> {
     std::vector<Place> places_;
     std::shared_ptr<SessionNamespaces> namespaces_;
     Enclosure enclosure_;
+    UniqueFd landlock_;
     Timestamp created_at_;
     Timestamp last_run_at_;
     std::chrono::steady_clock::time_point active_at_;

@@ -3,7 +3,6 @@
 #include "base/unique_fd.hpp"
 
 #include <linux/capability.h>
-#include <linux/landlock.h>
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -115,10 +114,6 @@ Result<Enclosure> walls_of(IsolationProfile profile, const IsolationConfig& conf
     if (!filter) return filter.error();
     walls.filter = std::move(*filter);
     return walls;
-}
-
-bool has_landlock() {
-    return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, LANDLOCK_CREATE_RULESET_VERSION) > 0;
 }
 
 }  // namespace opensandbox::agent

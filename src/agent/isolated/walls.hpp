@@ -18,7 +18,4 @@ Result<std::vector<sock_filter>> compile_deny_filter(const std::vector<std::stri
 /// Capabilities and filter of a profile, without namespaces.
 Result<Enclosure> walls_of(IsolationProfile profile, const IsolationConfig& config);
 
-/// Whether this kernel has landlock.
-bool has_landlock();
-
 }  // namespace opensandbox::agent
