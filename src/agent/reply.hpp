@@ -19,7 +19,6 @@ inline constexpr std::string_view kInvalidFileMetadata = "INVALID_FILE_METADATA"
 inline constexpr std::string_view kFileNotFound = "FILE_NOT_FOUND";
 inline constexpr std::string_view kContextNotFound = "CONTEXT_NOT_FOUND";
 inline constexpr std::string_view kUnknown = "UNKNOWN";
-inline constexpr std::string_view kContextNotFound = "CONTEXT_NOT_FOUND";
 inline constexpr std::string_view kNotSupported = "NOT_SUPPORTED";
 }  // namespace code
 
