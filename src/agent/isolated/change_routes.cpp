@@ -266,9 +266,10 @@ Awaitable<void> commit(Services& services, std::shared_ptr<IsolatedSession> sess
     std::function<Result<std::string>()> work = [session, wanted = *request] {
         return commit_all(*session, wanted);
     };
+    session->committing = true;
     Result<std::string> left = co_await services.files.run(std::nullopt, std::move(work));
+    session->committing = false;
     if (left) {
-        session->over_limit = false;
         co_await reply_json(exchange, 200,
                             R"({"session_id":")" + session->id() + "\"," + *left + "}");
     } else {

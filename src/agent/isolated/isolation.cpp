@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include <algorithm>
 #include <unistd.h>
 
 namespace opensandbox::agent {
@@ -192,6 +193,9 @@ std::shared_ptr<IsolatedSession> Isolation::find(std::string_view id) const {
 Awaitable<void> Isolation::destroy(std::shared_ptr<IsolatedSession> session) {
     sessions_.erase(session->id());
     co_await IsolatedSession::end(session);
+    // A commit that has begun is not cut off in the middle.
+    while (session->committing)
+        co_await net::sleep_for(std::chrono::milliseconds(20));
     auto directory = std::make_shared<SessionDirectory>(session->take_directory());
     std::function<Status()> remove = [directory]() -> Status {
         directory->remove();
@@ -212,9 +216,13 @@ Awaitable<void> Isolation::end_all() {
 }
 
 Awaitable<void> Isolation::account(std::shared_ptr<IsolatedSession> session) {
+    bool on_disk = std::ranges::any_of(
+        session->overlays(), [](const SessionOverlay& overlay) { return !overlay.in_memory; });
+    if (!on_disk || session->state() != IsolatedSession::State::active) co_return;
     const std::uint64_t limit = config_.upper_max_bytes;
-    std::function<Result<std::uint64_t>()> work = [session, limit]() -> Result<std::uint64_t> {
-        return disk_usage(session->directory().path(), limit);
+    std::function<Result<std::uint64_t>()> work = [path = session->directory().path(),
+                                                   limit]() -> Result<std::uint64_t> {
+        return disk_usage(path, limit);
     };
     Result<std::uint64_t> used = co_await files_.run(std::nullopt, std::move(work));
     if (used) session->over_limit = *used > limit;

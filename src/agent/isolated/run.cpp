@@ -169,6 +169,8 @@ Awaitable<void> supervise(Isolation& isolation, std::shared_ptr<IsolatedSession>
 Awaitable<void> run_foreground(Services& services, std::shared_ptr<IsolatedSession> session,
                                RunRequest request, http::Exchange& exchange) {
     IsolatedSession::Turn turn = co_await IsolatedSession::take_turn(session);
+    // Something may have been deleted meanwhile.
+    if (session->over_limit) co_await services.isolation.account(session);
     Status runnable = check_runnable(*session);
     if (!runnable) {
         co_await reply_error(exchange, runnable.error());
@@ -183,11 +185,12 @@ Awaitable<void> run_foreground(Services& services, std::shared_ptr<IsolatedSessi
         co_await EventPump::run_unread(run->pump());
     }
     session->touch(false);
-    net::spawn(services.executor, services.isolation.account(session), "size of uppers");
+    co_await services.isolation.account(session);
 }
 
 Awaitable<Result<std::shared_ptr<BackgroundRun>>> start_background_run(
     Services& services, std::shared_ptr<IsolatedSession> session, RunRequest request) {
+    if (session->over_limit) co_await services.isolation.account(session);
     Status runnable = check_runnable(*session);
     if (!runnable) co_return runnable.error();
     const WorkMount& first = session->request().mounts.front();

@@ -98,6 +98,8 @@ class IsolatedSession : public std::enable_shared_from_this<IsolatedSession> {
 
     /// Set when the uppers hold more than they may: new runs are refused.
     bool over_limit = false;
+    /// While the directories below the overlays are being changed.
+    bool committing = false;
 
     /// Kills all that runs inside, waits until it is gone; idempotent.
     static Awaitable<void> end(std::shared_ptr<IsolatedSession> session);

@@ -162,6 +162,21 @@ TEST_CASE("isolated: an idle session goes away, one with a background run does n
     CHECK(eventually([&] { return fs::is_empty(agent.uppers()); }));
 }
 
+TEST_CASE("isolated: a session over its limit of bytes runs nothing until it is below",
+          "[isolated]") {
+    IsolatedAgent agent("upper_max_bytes = 1048576\n");
+    std::string id = agent.session("overlay");
+    CHECK(exit_code(agent.run(id, "head -c 3000000 /dev/zero > big")) == 0);
+    Reply refused = agent.call("POST", id, "/run", R"({"code":"true"})");
+    CHECK(refused.status == 500);
+    CHECK(refused.body.find("upper_max_bytes") != std::string::npos);
+    CHECK(agent.call("POST", id, "/run", R"({"code":"true","background":true})").status == 500);
+    CHECK(agent.call("DELETE", id, "/files?path=" + agent.workspace() + "/big").status == 200);
+    CHECK(agent.output(id, "echo again") == "again\n");
+    // What is in memory ends at the limit by itself.
+    CHECK(exit_code(agent.run(id, "head -c 3000000 /dev/zero > /tmp/big")) != 0);
+}
+
 TEST_CASE("isolated: nothing is left of a session that was deleted", "[isolated]") {
     IsolatedAgent agent;
     std::string before = mounts();
