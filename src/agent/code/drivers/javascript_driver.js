@@ -194,8 +194,6 @@ class Interrupted extends Error {
   constructor() { super('the run was interrupted'); this.name = 'KeyboardInterrupt'; }
 }
 
-const start = new vm.Script('__start()', { filename: 'opensandbox-driver' });
-
 async function execute(source) {
   const code = script(language === 'typescript' ? strip(source) : source);
   const expression = `${code}\n//# sourceURL=cell_${count}.${language === 'typescript' ? 'ts' : 'js'}`;
@@ -203,17 +201,8 @@ async function execute(source) {
     interrupt = () => reject(new Interrupted());
   });
   interrupted.catch(() => {});
-  let running;
-  // What runs without a pause can only be stopped from within: node's own watch for SIGINT.
-  globalThis.__start = () => { running = evaluate(expression); };
-  try {
-    start.runInThisContext({ breakOnSigint: true });
-  } catch (error) {
-    if (error.code === 'ERR_SCRIPT_EXECUTION_INTERRUPTED') throw new Interrupted();
-    throw error;
-  } finally {
-    delete globalThis.__start;
-  }
+  // A loop without a pause does not see the signal: the agent then ends this process.
+  const running = evaluate(expression);
   running.catch(() => {});
   return Promise.race([running, interrupted]);
 }
