@@ -26,7 +26,7 @@ std::optional<std::string> some_directory(const IsolationConfig& config) {
 }
 
 /// Whether runs can be given the user that the request names.
-bool may_become(const SessionRequest& request) {
+bool may_become(const IsolatedSessionRequest& request) {
     if (request.uid_mode == UidMode::userns || !request.uid) return true;
     if (*request.uid == ::geteuid() && request.gid.value_or(::getegid()) == ::getegid())
         return true;
@@ -46,7 +46,7 @@ Isolation::Isolation(asio::any_io_executor executor, Reaper& reaper, FilePool& f
       files_(files),
       outputs_(std::move(temporary)) {}
 
-Awaitable<Result<Preparation>> Isolation::prepare(const SessionRequest& request,
+Awaitable<Result<Preparation>> Isolation::prepare(const IsolatedSessionRequest& request,
                                                   const std::string& id, bool in_memory) {
     using Prepared = std::shared_ptr<Preparation>;
     std::function<Result<Prepared>()> work = [&request, &config = config_, &id,
@@ -60,7 +60,7 @@ Awaitable<Result<Preparation>> Isolation::prepare(const SessionRequest& request,
     co_return std::move(**made);
 }
 
-Awaitable<Status> Isolation::try_session(SessionRequest request, bool in_memory) {
+Awaitable<Status> Isolation::try_session(IsolatedSessionRequest request, bool in_memory) {
     std::string id = new_uuid();
     Result<Preparation> prepared = co_await prepare(request, id, in_memory);
     if (!prepared) co_return prepared.error();
@@ -91,7 +91,7 @@ Awaitable<void> Isolation::probe() {
     Status swept = co_await files_.run<void>(std::nullopt, std::move(sweep));
     (void)swept;
     Abilities found;
-    SessionRequest plain;
+    IsolatedSessionRequest plain;
     Status made = co_await try_session(plain, false);
     found.available = made.has_value();
     if (made) {
@@ -123,7 +123,8 @@ Awaitable<Isolation::Abilities> Isolation::abilities() {
     co_return *abilities_;
 }
 
-Awaitable<Result<std::shared_ptr<IsolatedSession>>> Isolation::create(SessionRequest request) {
+Awaitable<Result<std::shared_ptr<IsolatedSession>>> Isolation::create(
+    IsolatedSessionRequest request) {
     Abilities able = co_await abilities();
     if (!able.available) co_return Error(ErrorCode::unsupported, able.message);
     if (request.uid_mode == UidMode::userns && !able.userns) {

@@ -21,7 +21,7 @@ class Isolation {
     [[nodiscard]] const IsolationConfig& config() const { return config_; }
 
     /// `unsupported` when there is no isolation here.
-    Awaitable<Result<std::shared_ptr<IsolatedSession>>> create(SessionRequest request);
+    Awaitable<Result<std::shared_ptr<IsolatedSession>>> create(IsolatedSessionRequest request);
     [[nodiscard]] std::shared_ptr<IsolatedSession> find(std::string_view id) const;
     [[nodiscard]] const std::map<std::string, std::shared_ptr<IsolatedSession>>& sessions() const {
         return sessions_;
@@ -49,9 +49,9 @@ class Isolation {
 
   private:
     Awaitable<void> probe();
-    Awaitable<Status> try_session(SessionRequest request, bool in_memory);
-    Awaitable<Result<Preparation>> prepare(const SessionRequest& request, const std::string& id,
-                                           bool in_memory);
+    Awaitable<Status> try_session(IsolatedSessionRequest request, bool in_memory);
+    Awaitable<Result<Preparation>> prepare(const IsolatedSessionRequest& request,
+                                           const std::string& id, bool in_memory);
     Awaitable<Status> restrict(std::shared_ptr<IsolatedSession> session);
     void watch_idle(const std::shared_ptr<IsolatedSession>& session);
 

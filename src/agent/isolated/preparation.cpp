@@ -113,8 +113,8 @@ Status add_overlay(const WorkMount& mount, std::size_t number, const IsolationCo
     return {};
 }
 
-Status add_mounts(const SessionRequest& request, const IsolationConfig& config, bool in_memory,
-                  Preparation& out) {
+Status add_mounts(const IsolatedSessionRequest& request, const IsolationConfig& config,
+                  bool in_memory, Preparation& out) {
     for (std::size_t i = 0; i < request.mounts.size(); ++i) {
         const WorkMount& mount = request.mounts[i];
         std::string field = i == 0 && request.has_workspace ? "workspace.path" : "overlays.path";
@@ -147,7 +147,7 @@ Status add_allowed(const std::string& field, const std::string& from, const std:
     return {};
 }
 
-void set_users(const SessionRequest& request, NamespacePlan& plan) {
+void set_users(const IsolatedSessionRequest& request, NamespacePlan& plan) {
     uid_t uid = ::geteuid();
     gid_t gid = ::getegid();
     uid_t inside = request.uid.value_or(uid);
@@ -171,8 +171,9 @@ timespec current_time() {
     return time;
 }
 
-Result<Preparation> prepare_session(const SessionRequest& request, const IsolationConfig& config,
-                                    const std::string& id, bool in_memory) {
+Result<Preparation> prepare_session(const IsolatedSessionRequest& request,
+                                    const IsolationConfig& config, const std::string& id,
+                                    bool in_memory) {
     Preparation out;
     Result<SessionDirectory> directory = SessionDirectory::create(config.upper_root, id);
     if (!directory) return directory.error();

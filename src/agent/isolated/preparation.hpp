@@ -30,8 +30,9 @@ struct Preparation {
 /// Looks at the file system, checks sources against the allow-list after links were resolved, and
 /// makes directories for uppers. With `in_memory` those lie in the session's memory, for hosts
 /// whose disk cannot hold them. `invalid_argument` names what is wrong with the request. Blocks.
-Result<Preparation> prepare_session(const SessionRequest& request, const IsolationConfig& config,
-                                    const std::string& id, bool in_memory);
+Result<Preparation> prepare_session(const IsolatedSessionRequest& request,
+                                    const IsolationConfig& config, const std::string& id,
+                                    bool in_memory);
 
 /// The time with which changes of inodes are compared: what changes in the same tick of the kernel
 /// may seem older.

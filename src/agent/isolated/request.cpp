@@ -60,7 +60,7 @@ Result<WorkMount> parse_mount(const std::string& field, const json::value& from)
     return WorkMount(std::move(**path), *mode, persist->value_or(true));
 }
 
-Status take_mounts(const json::object& body, SessionRequest& request) {
+Status take_mounts(const json::object& body, IsolatedSessionRequest& request) {
     if (const json::value* workspace = json::find(body, "workspace")) {
         Result<WorkMount> mount = parse_mount("workspace", *workspace);
         if (!mount) return mount.error();
@@ -84,7 +84,7 @@ Status take_mounts(const json::object& body, SessionRequest& request) {
     return {};
 }
 
-Status take_binds(const json::object& body, SessionRequest& request) {
+Status take_binds(const json::object& body, IsolatedSessionRequest& request) {
     auto writable = json::get_strings(body, "extra_writable");
     if (!writable) return writable.error();
     if (*writable) request.extra_writable = std::move(**writable);
@@ -114,7 +114,7 @@ Status take_binds(const json::object& body, SessionRequest& request) {
 }
 
 /// Every place is mounted on once.
-Status check_unique(const SessionRequest& request) {
+Status check_unique(const IsolatedSessionRequest& request) {
     std::vector<std::string_view> paths;
     for (const WorkMount& mount : request.mounts)
         paths.push_back(mount.path);
@@ -139,7 +139,7 @@ Result<std::optional<std::uint32_t>> get_id(const json::object& body, std::strin
     return std::optional<std::uint32_t>(static_cast<std::uint32_t>(**number));
 }
 
-Status take_user(const json::object& body, SessionRequest& request) {
+Status take_user(const json::object& body, IsolatedSessionRequest& request) {
     auto uid = get_id(body, "uid");
     if (!uid) return uid.error();
     auto gid = get_id(body, "gid");
@@ -157,7 +157,7 @@ Status take_user(const json::object& body, SessionRequest& request) {
     return {};
 }
 
-Status take_environment(const json::object& body, SessionRequest& request) {
+Status take_environment(const json::object& body, IsolatedSessionRequest& request) {
     const json::value* given = json::find(body, "env_passthrough");
     if (!given) return {};
     if (!given->is_object()) return invalid("env_passthrough: must be an object");
@@ -176,7 +176,7 @@ Status take_environment(const json::object& body, SessionRequest& request) {
     return {};
 }
 
-Status take_rest(const json::object& body, SessionRequest& request) {
+Status take_rest(const json::object& body, IsolatedSessionRequest& request) {
     auto profile = json::get_string(body, "profile");
     if (!profile) return profile.error();
     std::string name = profile->value_or("strict");
@@ -211,7 +211,7 @@ bool EnvironmentFilter::passes(std::string_view name) const {
     return (std::ranges::find(names, name) != names.end()) == allow;
 }
 
-std::string SessionRequest::echo() const {
+std::string IsolatedSessionRequest::echo() const {
     json::object out;
     out["profile"] = profile == IsolationProfile::strict ? "strict" : "balanced";
     json::array overlays;
@@ -246,10 +246,10 @@ std::string SessionRequest::echo() const {
     return "," + text.substr(1, text.size() - 2);
 }
 
-Result<SessionRequest> parse_session_request(const json::value& body) {
+Result<IsolatedSessionRequest> parse_isolated_session_request(const json::value& body) {
     if (!body.is_object()) return invalid("the request body must be a JSON object");
     json::object members = with_lower_names(body.get_object());
-    SessionRequest request;
+    IsolatedSessionRequest request;
     for (auto take : {take_mounts, take_binds, take_user, take_environment, take_rest}) {
         if (Status done = take(members, request); !done) return done.error();
     }

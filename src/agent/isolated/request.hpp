@@ -41,8 +41,8 @@ struct EnvironmentFilter {
 };
 
 /// Body of POST /v1/isolated/session (execd contract 9).
-struct SessionRequest {
-    SessionRequest() = default;
+struct IsolatedSessionRequest {
+    IsolatedSessionRequest() = default;
     IsolationProfile profile = IsolationProfile::strict;
     std::vector<WorkMount> mounts;  ///< at least one; the workspace first
     bool has_workspace = false;     ///< the first one was given as `workspace`
@@ -60,7 +60,7 @@ struct SessionRequest {
 };
 
 /// Checks everything that needs no look at the file system; `invalid_argument` names the field.
-Result<SessionRequest> parse_session_request(const json::value& body);
+Result<IsolatedSessionRequest> parse_isolated_session_request(const json::value& body);
 
 /// Body of POST …/run.
 struct RunRequest {

@@ -32,8 +32,8 @@ Awaitable<void> create_session(Services& services, http::Exchange& exchange) {
     bool possible = co_await offered(services, exchange);
     if (!possible) co_return;
     Result<json::value> body = co_await read_json(exchange);
-    Result<SessionRequest> request =
-        body ? parse_session_request(*body) : Result<SessionRequest>(body.error());
+    Result<IsolatedSessionRequest> request =
+        body ? parse_isolated_session_request(*body) : Result<IsolatedSessionRequest>(body.error());
     if (!request) {
         co_await reply_error(exchange, request.error());
         co_return;

@@ -41,7 +41,7 @@ SpawnRequest prepare_run(const Services& services, const IsolatedSession& sessio
     out.environment = environment.entries();
     out.directory = session.request().mounts.front().path;
     out.enclosure = &session.enclosure();
-    const SessionRequest& wanted = session.request();
+    const IsolatedSessionRequest& wanted = session.request();
     if (wanted.uid_mode == UidMode::userns) return out;
     if (wanted.uid) {
         out.credentials = credentials_for(*wanted.uid, wanted.gid);

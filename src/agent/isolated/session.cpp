@@ -39,7 +39,7 @@ std::string BackgroundRun::status_json(const std::string& session) const {
 }
 
 IsolatedSession::IsolatedSession(asio::any_io_executor executor, std::string id,
-                                 SessionRequest request, Preparation preparation,
+                                 IsolatedSessionRequest request, Preparation preparation,
                                  std::shared_ptr<SessionNamespaces> namespaces, Enclosure walls)
     : executor_(std::move(executor)),
       id_(std::move(id)),

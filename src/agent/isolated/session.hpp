@@ -34,14 +34,14 @@ class IsolatedSession : public std::enable_shared_from_this<IsolatedSession> {
   public:
     enum class State : unsigned char { active, dead, destroyed };
 
-    IsolatedSession(asio::any_io_executor executor, std::string id, SessionRequest request,
+    IsolatedSession(asio::any_io_executor executor, std::string id, IsolatedSessionRequest request,
                     Preparation preparation, std::shared_ptr<SessionNamespaces> namespaces,
                     Enclosure walls);
     IsolatedSession(const IsolatedSession&) = delete;
     IsolatedSession& operator=(const IsolatedSession&) = delete;
 
     [[nodiscard]] const std::string& id() const { return id_; }
-    [[nodiscard]] const SessionRequest& request() const { return request_; }
+    [[nodiscard]] const IsolatedSessionRequest& request() const { return request_; }
     [[nodiscard]] State state() const;
     [[nodiscard]] Timestamp created_at() const { return created_at_; }
     /// `{"session_id","created_at",…the request}`.
@@ -116,7 +116,7 @@ class IsolatedSession : public std::enable_shared_from_this<IsolatedSession> {
 
     asio::any_io_executor executor_;
     std::string id_;
-    SessionRequest request_;
+    IsolatedSessionRequest request_;
     SessionDirectory directory_;
     std::vector<SessionOverlay> overlays_;
     std::vector<Place> places_;
