@@ -174,8 +174,8 @@ does and is -init with that command; so is the executable under the name bootstr
 
 Further environment: EXECD_LOG_FILE (up to 64 MiB, three former files are kept), EXECD_ENVS,
 EXECD_CLONE3_COMPAT=1 or reexec, EXECD_LEGACY_LINE_EVENTS=1,
-OPENSANDBOX_WARM_PYTHON=1 (keep a python interpreter started for the first code context); of -init and bootstrap: BOOTSTRAP_CMD,
-BOOTSTRAP_SHELL, EXECD_BOOTSTRAP_PRE_SCRIPT (bootstrap only),
+OPENSANDBOX_WARM_PYTHON=1 (keep a python interpreter started for the first code context);
+of -init and bootstrap: BOOTSTRAP_CMD, BOOTSTRAP_SHELL, EXECD_BOOTSTRAP_PRE_SCRIPT (bootstrap only),
 OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT.
 )";
 }
