@@ -51,7 +51,8 @@ std::string joined(const std::vector<StreamEvent>& events, const std::string& ty
 /// A TCP connection that speaks for itself.
 class RawConnection {
   public:
-    explicit RawConnection(std::uint16_t port);
+    /// `receive_buffer` in bytes, 0 for what the kernel thinks fit.
+    explicit RawConnection(std::uint16_t port, int receive_buffer = 0);
     RawConnection(const RawConnection&) = delete;
     RawConnection& operator=(const RawConnection&) = delete;
     ~RawConnection();
