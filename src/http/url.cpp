@@ -24,9 +24,10 @@ bool take_port(std::string_view& host, Url& url) {
     if (colon == std::string_view::npos) return true;
     if (bracket != std::string_view::npos && colon < bracket) return true;
     std::string_view digits = host.substr(colon + 1);
-    const char* last = digits.data() + digits.size();
-    auto [end, error] = std::from_chars(digits.data(), last, url.origin.port);
-    if (error != std::errc() || end != last || url.origin.port == 0) return false;
+    auto [end, error] =
+        std::from_chars(digits.data(), digits.data() + digits.size(), url.origin.port);
+    if (error != std::errc() || end != digits.data() + digits.size()) return false;
+    if (url.origin.port == 0) return false;
     host = host.substr(0, colon);
     return true;
 }

@@ -93,16 +93,16 @@ void OtlpMetrics::metric(Kind kind, std::string_view name, std::string_view unit
 void OtlpMetrics::point(double value, const Attributes& attributes) {
     std::string encoded;
     append_double(encoded, field::kAsDouble, value);
-    number_point(std::move(encoded), attributes);
+    number_point(encoded, attributes);
 }
 
 void OtlpMetrics::point(std::int64_t value, const Attributes& attributes) {
     std::string encoded;
     append_fixed64(encoded, field::kAsInteger, static_cast<std::uint64_t>(value));
-    number_point(std::move(encoded), attributes);
+    number_point(encoded, attributes);
 }
 
-void OtlpMetrics::number_point(std::string value_field, const Attributes& attributes) {
+void OtlpMetrics::number_point(const std::string& value_field, const Attributes& attributes) {
     std::string point = kind_ == Kind::gauge ? time_ : start_ + time_;
     point += value_field;
     append_attributes(point, field::kNumberAttribute, attributes);

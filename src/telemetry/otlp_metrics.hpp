@@ -38,7 +38,7 @@ class OtlpMetrics {
     std::string finish();
 
   private:
-    void number_point(std::string value_field, const Attributes& attributes);
+    void number_point(const std::string& value_field, const Attributes& attributes);
     void end_metric();
 
     std::string resource_;

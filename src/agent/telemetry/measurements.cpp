@@ -7,7 +7,6 @@ namespace opensandbox::agent {
 namespace {
 
 using telemetry::Attributes;
-using telemetry::Histogram;
 using telemetry::OtlpMetrics;
 
 /// Milliseconds; the default buckets of OpenTelemetry.

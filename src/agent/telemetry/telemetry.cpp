@@ -49,7 +49,7 @@ struct Telemetry::State {
             return sample_system(environment);
         };
         auto sampled = co_await files.run(std::nullopt, std::move(work));
-        co_return sampled ? std::move(*sampled) : SystemSample();
+        co_return sampled ? *sampled : SystemSample();
     }
 
     /// The body of one export.
@@ -104,10 +104,12 @@ Telemetry::Telemetry(asio::any_io_executor executor, const Environment& environm
     auto settings = read_telemetry_settings(environment, read_hostinfo());
     if (!settings) {
         log::warn("metrics are not exported", {{"error", settings.error().message()}});
-    } else if (*settings) {
-        state_ = std::make_shared<State>(std::move(executor), environment, files, client,
-                                         std::move(**settings));
+        return;
     }
+    std::optional<TelemetrySettings>& wanted = *settings;
+    if (!wanted) return;
+    state_ = std::make_shared<State>(std::move(executor), environment, files, client,
+                                     std::move(*wanted));
 }
 
 Telemetry::~Telemetry() {

@@ -49,11 +49,13 @@ Awaitable<Result<std::shared_ptr<Channel>>> Channel::open(std::shared_ptr<Server
                shake_hands(handshake, server, std::move(kernel_id), std::move(session_id)),
                "kernel handshake");
     co_await handshake->done.wait_for(server->limits().start);
-    if (!handshake->result) {
+    std::optional<Opened> result = std::move(handshake->result);
+    if (!result) {
         co_return Error(ErrorCode::timeout, "Jupyter: the kernel did not get ready in time");
     }
-    if (!*handshake->result) co_return handshake->result->error();
-    auto channel = std::make_shared<Channel>(std::move(**handshake->result));
+    Opened& opened = *result;
+    if (!opened) co_return opened.error();
+    auto channel = std::make_shared<Channel>(std::move(*opened));
     channel->deliver_to(std::move(run));
     net::spawn(server->executor(), read(channel->state_), "kernel messages");
     co_return channel;

@@ -115,7 +115,8 @@ class RefusingProvider final : public KernelProvider {
 }  // namespace
 
 std::unique_ptr<KernelProvider> make_jupyter_provider(asio::any_io_executor executor,
-                                                      http::Client& client, std::string host_url,
+                                                      http::Client& client,
+                                                      const std::string& host_url,
                                                       std::string token, jupyter::Limits limits) {
     Result<http::Url> url = http::parse_url(host_url);
     if (!url) return std::make_unique<RefusingProvider>(url.error().within("Jupyter host"));

@@ -13,7 +13,8 @@ namespace opensandbox::agent {
 /// ids are the same. Every call fails with `unsupported` when the URL is https, and with
 /// `invalid_argument` when it is none. `client` must outlive the provider and its kernels.
 std::unique_ptr<KernelProvider> make_jupyter_provider(asio::any_io_executor executor,
-                                                      http::Client& client, std::string host_url,
+                                                      http::Client& client,
+                                                      const std::string& host_url,
                                                       std::string token,
                                                       jupyter::Limits limits = {});
 

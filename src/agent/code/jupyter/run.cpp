@@ -104,9 +104,8 @@ void Run::take_failure(const json::object& content) {
     if (failure_) return;
     std::string name(text_of(content, "ename"));
     std::vector<std::string> traceback;
-    if (auto lines = json::get_strings(content, "traceback"); lines && *lines) {
-        traceback = std::move(**lines);
-    }
+    auto lines = json::get_strings(content, "traceback");
+    if (lines) traceback = lines->value_or(std::vector<std::string>());
     failure_ = RunEnd(name.empty() ? "Error" : std::move(name),
                       std::string(text_of(content, "evalue")), std::move(traceback));
 }
