@@ -76,6 +76,7 @@ void Session::start_next() {
         if (Status started = start(run); !started) {
             const std::string reason = started.error().message();
             run->end({"CommandExecError", reason, {reason}});
+            measure(*run);
         }
     }
 }
@@ -135,8 +136,14 @@ Result<SpawnRequest> Session::prepare_shell(SessionRun& run, ShellProgram& progr
 void Session::finished(const std::shared_ptr<SessionRun>& run) {
     if (!closed_) keep(*run);
     run->end();
+    measure(*run);
     current_.reset();
     start_next();
+}
+
+void Session::measure(const SessionRun& run) const {
+    const EventPump& pump = *run.pump();
+    services_.telemetry.execution("run_in_session", !pump.failed(), pump.took());
 }
 
 void Session::keep(SessionRun& run) {

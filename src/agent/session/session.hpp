@@ -59,6 +59,7 @@ class Session : public std::enable_shared_from_this<Session> {
     Result<SpawnRequest> prepare_shell(SessionRun& run, ShellProgram& program);
     void finished(const std::shared_ptr<SessionRun>& run);
     void keep(SessionRun& run);
+    void measure(const SessionRun& run) const;
 
     Services& services_;
     StateBudget& budget_;

@@ -51,6 +51,8 @@ class EventPump : public std::enable_shared_from_this<EventPump> {
     [[nodiscard]] bool ended() const { return end_.has_value(); }
     /// Whether it ended with an error.
     [[nodiscard]] bool failed() const { return end_ && end_->failed; }
+    /// From its making to its end.
+    [[nodiscard]] std::chrono::steady_clock::duration took() const { return ended_at_ - started_; }
     /// The outputs were read to their end.
     [[nodiscard]] bool finished() const;
 

@@ -3,6 +3,7 @@
 #include "agent/telemetry/settings.hpp"
 #include "agent/telemetry/system.hpp"
 #include "agent_process.hpp"
+#include "json/document.hpp"
 #include "printable.hpp"
 #include "support/http_client_fixture.hpp"
 
@@ -167,6 +168,9 @@ TEST_CASE("Telemetry: an agent exports all metrics of the contract with their at
     agent.command(shell_request("true"));
     agent.command(shell_request("exit 3"));
     agent.call("POST", "/code", R"({"code":"true","context":{"language":"bash"}})");
+    Reply session = agent.call("POST", "/session");
+    std::string id(json::parse(session.body)->at("session_id").as_string());
+    agent.call("POST", "/session/" + id + "/run", R"({"command":"exit 4"})");
     agent.call("GET", "/files/info?path=/");
     agent.call("GET", "/files/info?path=/no/such");
     agent.call("GET", "/command/status/nobody");
@@ -202,6 +206,7 @@ TEST_CASE("Telemetry: an agent exports all metrics of the contract with their at
                         point["http_status_code"]);
     }
     CHECK(requests == std::set<std::string>{"POST /command 200", "POST /code 200",
+                                            "POST /session 200", "POST /session/:id/run 200",
                                             "GET /files/info 200", "GET /files/info 404",
                                             "GET /command/status/:id 404", "_OTHER unknown 404"});
     auto results = [&](const char* metric) {
@@ -211,7 +216,8 @@ TEST_CASE("Telemetry: an agent exports all metrics of the contract with their at
         return out;
     };
     CHECK(results("execd.execution.duration") ==
-          std::set<std::string>{"run_command success", "run_command failure", "run_code success"});
+          std::set<std::string>{"run_command success", "run_command failure", "run_code success",
+                                "run_in_session failure"});
     CHECK(results("execd.filesystem.operations.duration") ==
           std::set<std::string>{"info success", "info failure"});
 }
