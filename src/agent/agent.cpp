@@ -173,9 +173,10 @@ class Agent {
     }
 
     Awaitable<void> end_commands() {
+        // At once, so that their streams end while connections are still drained.
+        co_await services_.isolation.end_all();
         co_await signal_and_wait(SIGTERM, kTermGrace);
         co_await signal_and_wait(SIGKILL, kKillGrace);
-        co_await services_.isolation.end_all();
         commands_ended_ = true;
     }
 

@@ -203,6 +203,7 @@ void add_isolated_routes(http::Router& router, Services& services) {
     router.add("GET", prefix + "/runs/{run}/logs", with_session(run_logs));
     add_change_routes(router, services);
     for (const FileRoute& route : file_routes()) {
+        if (!route.in_sessions) continue;
         router.add(
             route.method, prefix + std::string(route.pattern),
             [&services, handler = route.handler, writes = route.writes](http::Exchange& exchange) {
