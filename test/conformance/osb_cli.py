@@ -104,3 +104,25 @@ def test_errors(osb):
                  ("command", "run", "none", "--", "true")):
         done = osb(*argv, check=False)
         assert done.returncode == 1 and done.stderr.strip(), argv
+
+
+def test_sessions(osb, id):
+    session = osb("command", "session", "create", id, "-w", "/tmp/osb/session", json_output=True)["session_id"]
+    run_in = lambda *words, options=(), check=True: osb(
+        "command", "session", "run", id, session, *options, "--", *words, check=check)
+    run_in("export", "A=x\ny")
+    run_in("cd", "/usr")
+    assert run_in("pwd").stdout == "/usr\n"
+    assert run_in("printenv", "A").stdout == "x\ny\n"
+    apart = run_in("eval", "echo out; echo bad >&2")
+    assert (apart.stdout, apart.stderr) == ("out\n", "bad\n")
+    assert run_in("pwd", options=["-w", "/etc"]).stdout == "/etc\n"
+    assert run_in("pwd").stdout == "/usr\n"
+    failed = run_in("exit", "3", check=False)
+    assert failed.returncode == 1 and "3" in failed.stderr
+    late = run_in("sleep", "60", options=["-t", "1s"], check=False)
+    assert late.returncode == 1
+    assert run_in("printenv", "A").stdout == "x\ny\n"
+    osb("command", "session", "delete", id, session)
+    gone = run_in("true", check=False)
+    assert gone.returncode == 1 and gone.stderr.strip()

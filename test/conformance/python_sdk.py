@@ -369,3 +369,60 @@ def test_many_at_once(server):
         assert await asyncio.gather(*(one(n) for n in range(10))) == [str(n) for n in range(10)]
 
     asyncio.run(run())
+
+
+def test_sessions(server, use_server_proxy):
+    async def scenario(sandbox):
+        commands = sandbox.commands
+        id = await commands.create_session(working_directory="/tmp/made/deep")
+        seen = []
+
+        async def on_stdout(message):
+            seen.append(message.text)
+
+        first = await commands.run_in_session(
+            id, "export A=$'x\\ny'; B=(1 2); f() { echo f:$1; }; pwd; cd /usr",
+            handlers=ExecutionHandlers(on_stdout=on_stdout))
+        assert first.exit_code == 0 and seen == ["/tmp/made/deep\n"]
+        second = await commands.run_in_session(id, 'echo "$A" ${B[1]}; f 1; pwd; echo bad >&2')
+        assert second.text == "x\ny 2\nf:1\n/usr"
+        assert [m.text for m in second.logs.stderr] == ["bad\n"]
+        assert (await commands.run_in_session(id, "pwd", working_directory="/etc")).text == "/etc"
+        assert (await commands.run_in_session(id, "exit 3")).exit_code == 3
+        late = await commands.run_in_session(id, "sleep 60", timeout=timedelta(milliseconds=300))
+        assert late.error is not None and late.exit_code != 0
+        assert (await commands.run_in_session(id, "pwd")).text == "/usr"
+        await commands.set_env("FROM_FILE", "it's \"quoted\" $HOME\nand long")
+        shown = await commands.run_in_session(id, 'printf "%s" "$FROM_FILE" | head -c 4')
+        assert shown.text == "it's"
+        assert (await commands.run('printf "%s" "$FROM_FILE" | wc -l')).text.strip() == "1"
+        await commands.delete_session(id)
+        with pytest.raises(SandboxException):
+            await commands.run_in_session(id, "true")
+
+    with_sandbox(server, use_server_proxy, scenario)
+
+
+def test_sessions_synchronously(server, use_server_proxy):
+    sandbox = SandboxSync.create("host", connection_config=config_for(server, use_server_proxy, ConnectionConfigSync))
+    try:
+        id = sandbox.commands.create_session()
+        assert sandbox.commands.run_in_session(id, "export A=1; cd /usr").exit_code == 0
+        assert sandbox.commands.run_in_session(id, "echo $A; pwd").text == "1\n/usr"
+        assert sandbox.commands.run_in_session(id, "exit 9").exit_code == 9
+        sandbox.commands.delete_session(id)
+    finally:
+        sandbox.kill()
+        sandbox.close()
+
+
+def test_isolation_says_what_a_sandbox_can_do(server, use_server_proxy):
+    async def scenario(sandbox):
+        can = await sandbox.isolation.capabilities()
+        if can.available:
+            return
+        assert can.message
+        with pytest.raises(SandboxException):
+            await sandbox.isolation.list()
+
+    with_sandbox(server, use_server_proxy, scenario)

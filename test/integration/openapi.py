@@ -3,11 +3,14 @@ the harness, and here every operation is called at least once."""
 
 import json
 from datetime import datetime, timedelta, timezone
+from pathlib import Path
 
 import pytest
 from openapi_spec_validator import validate
 
 from support import contract, rootfs
+from support.agent import StandaloneAgent
+from support.shell import eventually
 
 
 @pytest.mark.parametrize("surface", contract.SURFACES)
@@ -124,4 +127,53 @@ def test_every_operation_of_the_agent_answers_as_documented(sandbox):
     for method in ("GET", "POST", "PUT", "PATCH", "DELETE"):
         assert agent.request(method, "/proxy/1/x").status == 502
     done = {(m, t) for s, m, t in contract.exercised if s == "execd"}
-    assert contract.operations("execd") - done == set()
+    missing = {(m, t) for m, t in contract.operations("execd") - done if not t.startswith("/v1/isolated/")}
+    assert missing == set()
+
+
+def test_every_operation_of_isolated_sessions_answers_as_documented(tmp_path, scratch):
+    work = scratch / "documented"
+    work.mkdir()
+    config = tmp_path / "isolation.toml"
+    config.write_text(f'upper_root = "{scratch}/documented-uppers"\nallowed_writable = ["{scratch}"]\n')
+    contract.exercised.clear()
+    with StandaloneAgent(tmp_path, "t" * 32, environment={"EXECD_ISOLATION_CONFIG": str(config)}) as agent:
+        isolated_operations(agent.api, str(work))
+    done = {(m, t) for s, m, t in contract.exercised if s == "execd"}
+    documented = {(m, t) for m, t in contract.operations("execd") if t.startswith("/v1/isolated/")}
+    assert documented - done == set()
+
+
+def isolated_operations(api, work):
+    assert api.get("/v1/isolated/capabilities").json["available"] is True
+    assert api.post("/v1/isolated/session", {}).status == 400
+    made = api.post("/v1/isolated/session", {"workspace": {"path": work, "mode": "overlay"}})
+    assert made.status in (200, 201), made
+    base = "/v1/isolated/session/" + made.json["session_id"]
+    assert len(api.get("/v1/isolated/sessions").json["sessions"]) == 1
+    assert api.get(base).json["status"] == "active"
+    events = list(api.events({"code": f"echo one two >{work}/a.txt; exit 3"}, path=base + "/run"))
+    assert events[-1]["error"]["evalue"] == "3"
+    started = api.post(base + "/run", {"code": "echo behind", "background": True})
+    assert started.status == 202, started
+    run = f"{base}/runs/{started.json['run_id']}"
+    eventually(lambda: not api.get(run).json["running"])
+    assert api.get(run + "/logs", query={"cursor": 0}).text == "behind\n"
+    file = f"{work}/a.txt"
+    assert api.get(base + "/files/info", query={"path": file}).json[file]["size"] == 8
+    assert api.post(base + "/files/permissions", {file: {"mode": 600}}).status == 200
+    replaced = api.post(base + "/files/replace", {file: {"old": "one", "new": "1"}}, query={"verbose": "true"})
+    assert replaced.json == {file: {"replacedCount": 1}}
+    assert len(api.get(base + "/files/search", query={"path": work, "pattern": "*.txt"}).json) == 1
+    assert api.get(base + "/files/download", query={"path": file}).body == b"1 two\n"
+    assert api.upload(base + "/files/upload", f"{work}/b.txt", "b").status == 200
+    assert api.post(base + "/files/mv", [{"src": f"{work}/b.txt", "dest": f"{work}/c.txt"}]).status == 200
+    assert api.post(base + "/directories", {f"{work}/d": {"mode": 755}}).status == 200
+    assert len(api.get(base + "/directories/list", query={"path": work}).json) == 3
+    assert api.delete(base + "/files", query={"path": f"{work}/c.txt"}).status == 200
+    assert api.delete(base + "/directories", query={"path": f"{work}/d"}).status == 200
+    assert api.get(base + "/diff").status == 200
+    assert api.post(base + "/commit", {}).status == 200
+    assert Path(file).read_text() == "1 two\n"
+    assert api.delete(base).status in (200, 204)
+    assert api.get(base).status == 404

@@ -37,8 +37,9 @@ def read_until(ws, mark):
     while mark not in out:
         frame = ws.recv(timeout=20)
         if isinstance(frame, bytes):
-            assert frame[0] == 1
-            out += frame[1:]
+            assert frame[0] in (1, 3)
+            # A replay has the offset of its first byte before it.
+            out += frame[1:] if frame[0] == 1 else frame[9:]
     return out
 
 

@@ -164,6 +164,9 @@ class Agent(Http):
         return done.stdout
 
     def write(self, path, data, mode=644):
+        return self.upload("/files/upload", path, data, mode)
+
+    def upload(self, route, path, data, mode=644):
         boundary = "harness-boundary-7d1f"
         metadata = json.dumps({"path": path, "mode": mode}).encode()
         if isinstance(data, str):
@@ -180,7 +183,7 @@ class Agent(Http):
             ]
         )
         return self.post(
-            "/files/upload",
+            route,
             body,
             headers={"Content-Type": f"multipart/form-data; boundary={boundary}"},
         )

@@ -51,12 +51,6 @@ TEST_CASE("Unknown paths and methods are refused in JSON") {
     CHECK(method.fields.get("Allow") == "GET");
     CHECK(json::parse(method.body)->at("code") == "NOT_SUPPORTED");
     CHECK(agent.call("GET", "/ping/").status == 200);
-    for (const char* target : {"/v1/isolated/capabilities"}) {
-        INFO(target);
-        Reply later = agent.call("GET", target);
-        CHECK(later.status == 501);
-        CHECK(json::parse(later.body)->at("code") == "NOT_SUPPORTED");
-    }
 }
 
 TEST_CASE("Metrics have all five members and sane values") {

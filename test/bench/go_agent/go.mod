@@ -1,0 +1,3 @@
+module goagent
+
+go 1.19
