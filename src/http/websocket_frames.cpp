@@ -122,7 +122,8 @@ Result<bool> WebSocketDecoder::take_header(std::string_view& bytes) {
     while (true) {
         std::size_t wanted = header_size_ < 2 ? 2 : header_length(header_[1]);
         std::size_t count = std::min(wanted - header_size_, bytes.size());
-        std::memcpy(header_.data() + header_size_, bytes.data(), count);
+        std::copy_n(bytes.begin(), count,
+                    header_.begin() + static_cast<std::ptrdiff_t>(header_size_));
         header_size_ += count;
         bytes.remove_prefix(count);
         if (header_size_ < wanted) return false;

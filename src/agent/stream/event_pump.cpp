@@ -13,7 +13,7 @@ using std::chrono::steady_clock;
 constexpr std::size_t kReadSize = std::size_t{64} * 1024;
 constexpr std::size_t kMuchPosted = std::size_t{256} * 1024;
 constexpr std::chrono::seconds kPingEvery{3};
-constexpr std::chrono::milliseconds kFragmentAfter{100};
+constexpr std::chrono::milliseconds kFragmentAfter{60};
 
 }  // namespace
 

@@ -13,6 +13,13 @@
 
 namespace opensandbox::agent::testing {
 
+/// How much more memory than usual a process may take: the sanitizer keeps what was freed.
+#if __has_feature(address_sanitizer)
+inline constexpr long kAllocatorFactor = 40;
+#else
+inline constexpr long kAllocatorFactor = 1;
+#endif
+
 /// A directory that goes away with the test.
 class Scratch {
   public:

@@ -74,8 +74,10 @@ TEST_CASE("Jupyter: sessions that an agent made are found again, others are left
 
 TEST_CASE("Jupyter: a run is interrupted at the server, and shutting down ends its session") {
     JupyterSetup setup;
+    bool requested = false;
     setup.jupyter.script = [&](FakeJupyter::Kernel& kernel) -> Awaitable<void> {
         auto request = co_await kernel.next();
+        requested = true;
         co_await kernel.print(request.id, "running\n");
         (void)co_await kernel.next();
     };
@@ -90,7 +92,7 @@ TEST_CASE("Jupyter: a run is interrupted at the server, and shutting down ends i
             ended = true;
         };
         net::spawn(setup.loop.executor(), run(), "run");
-        while (setup.jupyter.connections == 0)
+        while (!requested)
             co_await net::sleep_for(milliseconds(1));
         CHECK((co_await kernel->interrupt()).has_value());
         CHECK(setup.jupyter.interrupts == 1);
