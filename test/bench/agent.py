@@ -5,8 +5,9 @@ one run and on the same machine.
     test/run bench --short    fewer rounds, and only what is asserted
 
 Asserted: the end of the stream of a foreground `true` comes no later than the Go agent's, in the
-median; 50 MB of 100-byte lines, uploads and downloads no slower than the Go agent's; memory of the
-idle agent and of the one that did all this below 6 and 24 MiB.
+median; 50 MB of 100-byte lines no later either; uploads and downloads, which are mostly the disk's
+and the kernel's work, in less than 2.5 times its time; memory of the idle agent and of the one that
+did all this below 6 and 24 MB; a warm python context answers before a new interpreter would run.
 """
 
 import argparse
@@ -68,9 +69,10 @@ class Peer:
             return time.perf_counter() - begun, size
 
     def resident(self):
+        """Megabytes."""
         for line in Path(f"/proc/{self.pid}/status").read_text().splitlines():
             if line.startswith("VmRSS:"):
-                return int(line.split()[1]) / 1024
+                return int(line.split()[1]) * 1024 / MB
         raise AssertionError("no VmRSS")
 
 
@@ -133,8 +135,8 @@ def files(table, ours, go, directory, rounds):
     for what, seconds in (("up", up), ("down", down)):
         for peer in (ours, go):
             table.row(f"{peer.name}, {what}", f"{100 / seconds[peer]:9.0f} MB/s")
-    # The disk is most of it and not always equally fast.
-    table.check("neither much slower than the Go agent", up[ours] < 1.3 * up[go] and down[ours] < 1.3 * down[go])
+    table.check("neither takes 2.5 times as long as the Go agent",
+                up[ours] < 2.5 * up[go] and down[ours] < 2.5 * down[go])
 
 
 def code(table, agent, count):
@@ -174,9 +176,9 @@ def code(table, agent, count):
 def memory(table, ours, go, idle):
     print("\nresident memory")
     for peer in (ours, go):
-        table.row(peer.name, f"{peer.resident():9.1f} MiB", f"{idle[peer]:.1f} MiB before all this")
-    table.check("under 6 MiB idle", idle[ours] < 6)
-    table.check("under 24 MiB after all this", ours.resident() < 24)
+        table.row(peer.name, f"{peer.resident():9.1f} MB", f"{idle[peer]:.1f} MB before all this")
+    table.check("under 6 MB idle", idle[ours] < 6)
+    table.check("under 24 MB after all this", ours.resident() < 24)
 
 
 def main():

@@ -3,12 +3,15 @@ agent answers clearly, loses nothing and lives on."""
 
 import json
 import os
+import shutil
+import tempfile
 import urllib.parse
 from pathlib import Path
 
 import pytest
 
 from support.agent import StandaloneAgent
+from support.server import EXECUTABLE
 from support.shell import eventually, run
 
 TOKEN = "0123456789abcdef0123456789abcdef"
@@ -134,14 +137,24 @@ def test_no_end_of_a_child_ends_the_agent(agent, end):
     assert agent.api.sh("echo lives") == "lives\n"
 
 
-def test_children_that_cannot_be_made_are_told(tmp_path):
+@pytest.fixture
+def open_directory():
+    """A directory that every user can search, with the executable in it."""
+    path = Path(tempfile.mkdtemp(prefix="opensandbox-test-", dir="/var/tmp"))
+    path.chmod(0o755)
+    shutil.copy(EXECUTABLE, path / "opensandbox")
+    (path / "tmp").mkdir()
+    (path / "tmp").chmod(0o777)
+    yield path
+    shutil.rmtree(path)
+
+
+def test_children_that_cannot_be_made_are_told(open_directory):
     # As another user than root, whom the limit of processes binds.
-    (tmp_path / "tmp").mkdir()
-    os.chmod(tmp_path, 0o777)
-    os.chmod(tmp_path / "tmp", 0o777)
     subject = 54_000 + os.getpid() % 1000
     wrapper = ["setpriv", f"--reuid={subject}", f"--regid={subject}", "--clear-groups", "prlimit", "--nproc=1:1"]
-    with StandaloneAgent(tmp_path, TOKEN, wrapper=wrapper) as agent:
+    program = open_directory / "opensandbox"
+    with StandaloneAgent(open_directory, TOKEN, wrapper=wrapper, executable=program) as agent:
         done = agent.api.run("true")
         assert done.error and "Resource temporarily unavailable" in done.error["evalue"]
         assert agent.api.get("/ping").status == 200
