@@ -4,6 +4,25 @@
 
 namespace opensandbox::agent {
 
+Result<pid_t> spawn_into(EventPump& pump, asio::any_io_executor executor, SpawnRequest& request,
+                         std::shared_ptr<OutputPipe>& output, std::shared_ptr<OutputPipe>& error) {
+    UniqueFd output_end;
+    UniqueFd error_end;
+    Result<OutputPipe> output_pipe = OutputPipe::open(executor, output_end);
+    if (!output_pipe) return output_pipe.error();
+    Result<OutputPipe> error_pipe = OutputPipe::open(executor, error_end);
+    if (!error_pipe) return error_pipe.error();
+    request.standard_output = output_end.get();
+    request.standard_error = error_end.get();
+    Result<pid_t> pid = spawn(request);
+    if (!pid) return pid;
+    output = std::make_shared<OutputPipe>(std::move(*output_pipe));
+    error = std::make_shared<OutputPipe>(std::move(*error_pipe));
+    pump.attach(EventWriter::Stream::standard_output, output);
+    pump.attach(EventWriter::Stream::standard_error, error);
+    return pid;
+}
+
 RunEnd end_of(const ExitStatus& status) {
     if (status.success()) return {};
     return {"CommandExecError", std::to_string(status.client_code()), {status.describe()}};
@@ -36,20 +55,8 @@ std::shared_ptr<Execution> Execution::start(asio::any_io_executor executor, Reap
 
 Status Execution::launch(Reaper& reaper, CommandRegistry& registry,
                          const std::shared_ptr<CommandRecord>& record, SpawnRequest& request) {
-    UniqueFd output_end;
-    UniqueFd error_end;
-    Result<OutputPipe> output = OutputPipe::open(executor_, output_end);
-    if (!output) return output.error();
-    Result<OutputPipe> error = OutputPipe::open(executor_, error_end);
-    if (!error) return error.error();
-    request.standard_output = output_end.get();
-    request.standard_error = error_end.get();
-    Result<pid_t> pid = spawn(request);
+    Result<pid_t> pid = spawn_into(*pump_, executor_, request, output_, error_);
     if (!pid) return pid.error();
-    output_ = std::make_shared<OutputPipe>(std::move(*output));
-    error_ = std::make_shared<OutputPipe>(std::move(*error));
-    pump_->attach(EventWriter::Stream::standard_output, output_);
-    pump_->attach(EventWriter::Stream::standard_error, error_);
     child_ = reaper.watch(*pid);
     registry.started(record, child_);
     child_->on_exit([weak = weak_from_this()] {

@@ -54,6 +54,10 @@ class Execution : public std::enable_shared_from_this<Execution> {
     std::optional<net::Deadline> timeout_;
 };
 
+/// Starts a process whose two outputs go into the pump. They stay the caller's, to be let go of.
+Result<pid_t> spawn_into(EventPump& pump, asio::any_io_executor executor, SpawnRequest& request,
+                         std::shared_ptr<OutputPipe>& output, std::shared_ptr<OutputPipe>& error);
+
 /// The terminal event of a process that ended so (execd contract 3.2).
 RunEnd end_of(const ExitStatus& status);
 

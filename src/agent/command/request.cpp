@@ -70,13 +70,7 @@ Status take_surroundings(const json::object& body, CommandRequest& request) {
     if (!cwd) return cwd.error();
     request.cwd = cwd->value_or("");
     if (request.cwd.find('\0') != std::string::npos) return invalid("cwd: must not hold NUL");
-    auto uid = get_id(body, "uid");
-    if (!uid) return uid.error();
-    auto gid = get_id(body, "gid");
-    if (!gid) return gid.error();
-    if (*gid && !*uid) return invalid("gid: needs uid");
-    request.uid = *uid;
-    request.gid = *gid;
+    if (Status taken = take_user_ids(body, request.uid, request.gid); !taken) return taken;
     auto envs = json::get_string_map(body, "envs");
     if (!envs) return envs.error();
     if (*envs) request.envs = std::move(**envs);
@@ -103,6 +97,18 @@ std::string CommandRequest::content() const {
     for (const std::string& item : argv)
         out += (out.empty() ? "" : " ") + item;
     return out;
+}
+
+Status take_user_ids(const json::object& body, std::optional<std::uint32_t>& uid,
+                     std::optional<std::uint32_t>& gid) {
+    auto user = get_id(body, "uid");
+    if (!user) return user.error();
+    auto group = get_id(body, "gid");
+    if (!group) return group.error();
+    if (*group && !*user) return invalid("gid: needs uid");
+    uid = *user;
+    gid = *group;
+    return {};
 }
 
 Result<CommandRequest> parse_command_request(const json::value& body) {

@@ -32,6 +32,10 @@ struct CommandRequest {
 /// Checks every rule; `invalid_argument` names the field and the rule. Pure.
 Result<CommandRequest> parse_command_request(const json::value& body);
 
+/// Reads the optional members `uid` and `gid`, 0 to 4294967294, a gid only with a uid. Pure.
+Status take_user_ids(const json::object& body, std::optional<std::uint32_t>& uid,
+                     std::optional<std::uint32_t>& gid);
+
 /// What to start for it: environment (agent's, then the EXECD_ENVS file, then the request's),
 /// shell, directory and user. `invalid_argument` when the directory is missing.
 Result<SpawnRequest> prepare_command(const Services& services, const CommandRequest& request);

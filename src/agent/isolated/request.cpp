@@ -1,12 +1,12 @@
 #include "agent/isolated/request.hpp"
 
+#include "agent/command/request.hpp"
 #include "agent/process/environment.hpp"
 #include "agent/reply.hpp"
 #include "base/json_string.hpp"
 
 #include <algorithm>
 #include <array>
-#include <limits>
 
 namespace opensandbox::agent {
 namespace {
@@ -129,24 +129,8 @@ Status check_unique(const IsolatedSessionRequest& request) {
     return invalid("overlays: " + std::string(*twice) + " is given more than once");
 }
 
-Result<std::optional<std::uint32_t>> get_id(const json::object& body, std::string_view name) {
-    auto number = json::get_integer(body, name);
-    if (!number) return number.error();
-    if (!*number) return std::optional<std::uint32_t>();
-    if (**number < 0 || **number >= std::numeric_limits<std::uint32_t>::max()) {
-        return invalid(std::string(name) + ": must be from 0 to 4294967294");
-    }
-    return std::optional<std::uint32_t>(static_cast<std::uint32_t>(**number));
-}
-
 Status take_user(const json::object& body, IsolatedSessionRequest& request) {
-    auto uid = get_id(body, "uid");
-    if (!uid) return uid.error();
-    auto gid = get_id(body, "gid");
-    if (!gid) return gid.error();
-    if (*gid && !*uid) return invalid("gid: needs uid");
-    request.uid = *uid;
-    request.gid = *gid;
+    if (Status taken = take_user_ids(body, request.uid, request.gid); !taken) return taken;
     auto mode = json::get_string(body, "uid_mode");
     if (!mode) return mode.error();
     std::string name = mode->value_or("setpriv");

@@ -91,20 +91,8 @@ class ForegroundRun : public std::enable_shared_from_this<ForegroundRun> {
 
   private:
     Status launch(Reaper& reaper, SpawnRequest& request) {
-        UniqueFd output_end;
-        UniqueFd error_end;
-        Result<OutputPipe> output = OutputPipe::open(executor_, output_end);
-        if (!output) return output.error();
-        Result<OutputPipe> error = OutputPipe::open(executor_, error_end);
-        if (!error) return error.error();
-        request.standard_output = output_end.get();
-        request.standard_error = error_end.get();
-        Result<pid_t> pid = spawn(request);
+        Result<pid_t> pid = spawn_into(*pump_, executor_, request, output_, error_);
         if (!pid) return pid.error();
-        output_ = std::make_shared<OutputPipe>(std::move(*output));
-        error_ = std::make_shared<OutputPipe>(std::move(*error));
-        pump_->attach(EventWriter::Stream::standard_output, output_);
-        pump_->attach(EventWriter::Stream::standard_error, error_);
         child_ = reaper.watch(*pid);
         child_->on_exit([weak = weak_from_this()] {
             if (auto self = weak.lock()) self->ended();

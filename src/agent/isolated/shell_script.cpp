@@ -1,6 +1,7 @@
 #include "agent/isolated/shell_script.hpp"
 
 #include "agent/isolated/namespace_plan.hpp"
+#include "agent/session/shell_state.hpp"
 
 namespace opensandbox::agent {
 namespace {
@@ -38,7 +39,7 @@ std::string script(const RunRequest& request, std::string_view load, std::string
     out += "/state\n";
     out += load;
     for (const auto& [name, value] : request.envs)
-        out += "export " + name + "=" + shell_quote(value) + "\n";
+        out += "export " + name + "=" + quote_for_shell(value) + "\n";
     if (!request.background) out += save;
     // Evaluated at the outermost level: what it declares lasts.
     out += "eval \"$1\"\n";
@@ -56,18 +57,6 @@ bool is_shell_name(std::string_view name) {
 }
 
 }  // namespace
-
-std::string shell_quote(std::string_view text) {
-    std::string out = "'";
-    for (char c : text) {
-        if (c == '\'') {
-            out += "'\\''";
-        } else {
-            out += c;
-        }
-    }
-    return out + "'";
-}
 
 std::vector<Program> session_shells(const RunRequest& request,
                                     std::optional<std::string_view> path) {

@@ -17,7 +17,4 @@ namespace opensandbox::agent {
 std::vector<Program> session_shells(const RunRequest& request,
                                     std::optional<std::string_view> path);
 
-/// A word of shell that stands for exactly these bytes. Pure.
-std::string shell_quote(std::string_view text);
-
 }  // namespace opensandbox::agent

@@ -76,12 +76,6 @@ TEST_CASE("isolation: clean paths and what lies within", "[isolated]") {
     CHECK_FALSE(is_within("/", "/a"));
 }
 
-TEST_CASE("isolation: words are quoted for the shell", "[isolated]") {
-    CHECK(shell_quote("") == "''");
-    CHECK(shell_quote("a b$c`d`\n\"e\"") == "'a b$c`d`\n\"e\"'");
-    CHECK(shell_quote("it's") == "'it'\\''s'");
-}
-
 TEST_CASE("unified diff: hunks, context and missing newlines", "[isolated]") {
     auto diff = [](std::string_view a, std::string_view b) { return unified_diff(a, b, "a", "b"); };
     CHECK(diff("same\n", "same\n").empty());

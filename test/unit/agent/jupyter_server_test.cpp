@@ -21,7 +21,7 @@ TEST_CASE("Jupyter: the kernel of a language is chosen the same way every time")
     CHECK(first->at("kernel").at("name") == "python");
     CHECK(first->at("type") == "notebook");
     std::string path(first->at("path").as_string());
-    CHECK(path.starts_with("/work/"));
+    CHECK(path.starts_with("/data/"));
     CHECK(path.size() == 6 + 32 + 6);
     CHECK(path.ends_with(".ipynb"));
     CHECK(json::parse(setup.jupyter.created[1])->at("kernel").at("name") == "bash");

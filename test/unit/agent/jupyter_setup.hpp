@@ -29,7 +29,7 @@ struct JupyterSetup {
           streams(loop, [this](http::Exchange& exchange) { return serve(exchange); }) {}
 
     Awaitable<std::shared_ptr<Kernel>> start(std::string language = "python") {
-        auto started = co_await provider->start(std::move(language), "/work");
+        auto started = co_await provider->start(std::move(language), "/data");
         if (!started) throw std::runtime_error(started.error().message());
         id = started->id;
         co_return started->kernel;

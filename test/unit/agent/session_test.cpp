@@ -1,3 +1,4 @@
+#include "agent/session/shell_state.hpp"
 #include "agent_process.hpp"
 #include "json/document.hpp"
 #include "printable.hpp"
@@ -74,6 +75,12 @@ class WithoutBash {
 };
 
 }  // namespace
+
+TEST_CASE("Words are quoted for the shell") {
+    CHECK(quote_for_shell("") == "''");
+    CHECK(quote_for_shell("a b$c`d`\n\"e\"") == "'a b$c`d`\n\"e\"'");
+    CHECK(quote_for_shell("it's") == "'it'\\''s'");
+}
 
 TEST_CASE("A session keeps directory and variables from run to run") {
     AgentProcess agent;
