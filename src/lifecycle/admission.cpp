@@ -57,7 +57,7 @@ Status check_supported_source(const CreateRequest& request, const AdmissionRules
         return Error(ErrorCode::unsupported, "SNAPSHOT::NOT_IMPLEMENTED",
                      "snapshotId: the native runtime does not support snapshots.");
     }
-    if (request.has_lifecycle_hooks) return lacking("lifecycle");
+    if (request.hooks) return lacking("lifecycle");
     if (const std::string* pool = find(request.extensions, "poolRef"); pool && !is_blank(*pool)) {
         return Error(ErrorCode::invalid_argument, "SANDBOX::UNSUPPORTED_POOL_REF",
                      "extensions.poolRef: the native runtime does not support pools.");
@@ -139,7 +139,7 @@ Result<std::optional<Timestamp>> expiry(const CreateRequest& request, const Admi
 
 Status check_unsupported_features(const CreateRequest& request) {
     if (request.secure_access) return lacking("secureAccess");
-    if (request.has_network_policy) return lacking("networkPolicy");
+    if (request.network_policy) return lacking("networkPolicy");
     if (request.credential_proxy) return lacking("credentialProxy");
     return {};
 }
@@ -188,7 +188,7 @@ Status check_volumes(const CreateRequest& request) {
     }
     if (!request.volumes.empty()) {
         const auto& first = request.volumes.front();
-        return lacking("volumes." + first.name + "." + first.backend);
+        return lacking("volumes." + first.name + "." + std::string(model::backend_name(first)));
     }
     return {};
 }

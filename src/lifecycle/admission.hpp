@@ -16,6 +16,7 @@ struct AdmissionRules {
     AdmissionRules() = default;
     std::string error_prefix = "NATIVE";              ///< Runtime::error_prefix()
     std::string arch;                                 ///< "amd64" or "arm64"
+    runtime::Capabilities capabilities;               ///< Runtime::capabilities()
     std::optional<std::int64_t> max_timeout_seconds;  ///< server.max_sandbox_timeout_seconds
 };
 

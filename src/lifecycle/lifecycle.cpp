@@ -49,10 +49,11 @@ Result<AgentAccess> Lifecycle::agent(std::string_view id) const {
     const auto* entry = index_.find(id);
     if (!entry) return not_found(id);
     AgentAccess access;
-    access.host = entry->record.agent_host;
-    access.port = entry->record.agent_port;
+    access.endpoints = entry->record.endpoints;
     access.token = entry->record.agent_token;
+    access.tenant = entry->record.tenant;
     access.status = entry->record.sandbox.status;
+    access.renew_seconds = entry->record.renew_seconds;
     return access;
 }
 

@@ -23,10 +23,17 @@ namespace opensandbox::lifecycle {
 /// How the agent of a sandbox is reached.
 struct AgentAccess {
     AgentAccess() = default;
-    std::string host;
-    std::uint16_t port = 0;  ///< 0 until the runtime has made it
+    model::Endpoints endpoints;
     std::string token;
+    std::string tenant;
     model::SandboxStatus status;
+    std::optional<std::int64_t> renew_seconds;  ///< by how much traffic extends its life
+};
+
+/// Who asks.
+struct Requester {
+    Requester() = default;
+    std::string tenant;  ///< empty where there is one tenant
 };
 
 /// The life of sandboxes: create, read, renew, patch, remove, expire, recover. The store is the
@@ -51,7 +58,8 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     /// Returns when a command works in the sandbox; on failure nothing is left of it. Runs to its
     /// end whether or not anybody still waits.
     Awaitable<Result<Created>> create(model::CreateRequest request,
-                                      std::optional<IdempotencyKey> key);
+                                      std::optional<IdempotencyKey> key,
+                                      Requester requester = Requester());
     /// `<P>::SANDBOX_NOT_FOUND`. The JSON is valid until the next suspension.
     [[nodiscard]] Result<std::string_view> get(std::string_view id) const;
     [[nodiscard]] std::string list(const ListQuery& query) const { return index_.list(query); }
@@ -75,8 +83,8 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     /// Runs a write on the blocking pool.
     Awaitable<Status> commit(Change change);
 
-    Awaitable<Result<Created>> make(model::CreateRequest request,
-                                    std::optional<IdempotencyKey> key);
+    Awaitable<Result<Created>> make(model::CreateRequest request, std::optional<IdempotencyKey> key,
+                                    Requester requester);
     Awaitable<Status> bring_up(Admitted& admitted);
     Awaitable<void> undo(std::string id);
     Result<Created> replay(const std::string& id, const IdempotencyKey& key) const;

@@ -22,7 +22,8 @@ Error contract_error(const Error& error, const std::string& start_failed) {
 }  // namespace
 
 Awaitable<Result<Lifecycle::Created>> Lifecycle::create(model::CreateRequest request,
-                                                        std::optional<IdempotencyKey> key) {
+                                                        std::optional<IdempotencyKey> key,
+                                                        Requester requester) {
     while (key) {
         auto verdict = keys_.decide(*key, now());
         if (verdict.error) co_return *verdict.error;
@@ -36,7 +37,7 @@ Awaitable<Result<Lifecycle::Created>> Lifecycle::create(model::CreateRequest req
     ScopeExit finish([&] {
         if (key) keys_.finish(*key, record);
     });
-    auto made = co_await make(std::move(request), key);
+    auto made = co_await make(std::move(request), key, std::move(requester));
     if (made && key) {
         const auto* entry = index_.find(made->id);
         Timestamp at = entry ? entry->record.sandbox.created_at : now();
@@ -61,9 +62,11 @@ Result<Lifecycle::Created> Lifecycle::replay(const std::string& id,
 }
 
 Awaitable<Result<Lifecycle::Created>> Lifecycle::make(model::CreateRequest request,
-                                                      std::optional<IdempotencyKey> key) {
+                                                      std::optional<IdempotencyKey> key,
+                                                      Requester requester) {
     auto admitted = admit(request, rules_, now());
     if (!admitted) co_return admitted.error();
+    admitted->record.tenant = requester.tenant;
     ++busy_;
     ScopeExit idle([this] { --busy_; });
 
@@ -98,11 +101,12 @@ Awaitable<Result<Lifecycle::Created>> Lifecycle::make(model::CreateRequest reque
 
 /// From the row to a running sandbox.
 Awaitable<Status> Lifecycle::bring_up(Admitted& admitted) {
-    auto agent = co_await runtime_.create(admitted.spec);
-    if (!agent) co_return contract_error(agent.error(), error_code("SANDBOX_START_FAILED"));
+    auto endpoints = co_await runtime_.create(admitted.spec);
+    if (!endpoints) {
+        co_return contract_error(endpoints.error(), error_code("SANDBOX_START_FAILED"));
+    }
     store::SandboxRecord& record = admitted.record;
-    record.agent_host = agent->host;
-    record.agent_port = agent->port;
+    record.endpoints = std::move(endpoints.value());
     record.sandbox.status = running(now());
     Change change = [record](store::SandboxStore& store) { return store.set_running(record); };
     auto committed = co_await commit(std::move(change));

@@ -51,12 +51,8 @@ Awaitable<Status> Lifecycle::recover() {
         const auto* entry = index_.find(object.id);
         store::SandboxRecord record = entry->record;
         bool known = record.sandbox.status.state == model::SandboxState::running;
-        if (known && record.agent_host == object.agent.host &&
-            record.agent_port == object.agent.port) {
-            continue;
-        }
-        record.agent_host = object.agent.host;
-        record.agent_port = object.agent.port;
+        if (known && record.endpoints == object.endpoints) continue;
+        record.endpoints = object.endpoints;
         if (!known) record.sandbox.status = running(now());
         Change change = [record](store::SandboxStore& s) { return s.set_running(record); };
         auto committed = co_await commit(std::move(change));

@@ -78,8 +78,7 @@ void check_source(const object& body, const CreateRequest& request, const Locati
     };
     if (pooled) {
         if (request.snapshot_id) refuse("snapshotId cannot be combined with extensions.poolRef.");
-        if (request.has_lifecycle_hooks)
-            refuse("lifecycle cannot be combined with extensions.poolRef.");
+        if (request.hooks) refuse("lifecycle cannot be combined with extensions.poolRef.");
         return;
     }
     if (request.image.has_value() == request.snapshot_id.has_value()) {
@@ -94,27 +93,19 @@ void check_source(const object& body, const CreateRequest& request, const Locati
     }
 }
 
-void check_volumes(const object& body, FieldErrors& errors, CreateRequest& request) {
+void check_volumes(const object& body, FieldErrors& errors) {
     const value* list = find_field(body, "volumes");
     if (!list || !list->is_array()) return;
     std::int64_t index = 0;
     for (const value& item : list->get_array()) {
-        const object& volume = item.get_object();
-        VolumeRequest wanted;
-        wanted.name = read_text(volume, "name").value_or("");
-        wanted.sub_path = read_text(volume, "subPath").value_or("");
         int backends = 0;
-        for (std::string_view backend : {"host", "pvc", "ossfs"}) {
-            if (!find_field(volume, backend)) continue;
-            ++backends;
-            wanted.backend = backend;
-        }
+        for (std::string_view backend : {"host", "pvc", "ossfs"})
+            backends += find_field(item.get_object(), backend) ? 1 : 0;
         if (backends != 1) {
             Location at{std::string("body"), std::string("volumes"), index};
             errors.push_back(value_error(at, "Exactly one of host, pvc or ossfs must be provided.",
                                          json::serialize(item)));
         }
-        request.volumes.push_back(std::move(wanted));
         ++index;
     }
 }
@@ -136,25 +127,119 @@ void check_hooks(const object& body, FieldErrors& errors) {
     }
 }
 
+/// Objects of a list field, in order.
+std::vector<const object*> objects_of(const object& body, std::string_view name) {
+    std::vector<const object*> all;
+    const value* list = find_field(body, name);
+    if (!list || !list->is_array()) return all;
+    for (const value& item : list->get_array())
+        all.push_back(&item.get_object());
+    return all;
+}
+
+NetworkPolicy read_network_policy(const object& given) {
+    NetworkPolicy policy;
+    policy.default_action = read_text(given, "defaultAction");
+    for (const object* rule : objects_of(given, "egress")) {
+        policy.egress.emplace_back(read_text(*rule, "action").value_or(""),
+                                   read_text(*rule, "target").value_or(""));
+    }
+    return policy;
+}
+
+std::vector<std::string> command_of(const object& hook) {
+    return read_list(hook, "command").value_or(std::vector<std::string>());
+}
+
+LifecycleHooks read_hooks(const object& given) {
+    LifecycleHooks hooks;
+    if (const object* before = object_field(given, "preStart")) {
+        hooks.pre_start.emplace();
+        hooks.pre_start->command = command_of(*before);
+        hooks.pre_start->timeout_seconds = read_integer(*before, "timeoutSeconds");
+    }
+    for (const object* given_hook : objects_of(given, "periodic")) {
+        PeriodicHook hook;
+        hook.name = read_text(*given_hook, "name").value_or("");
+        hook.schedule = read_text(*given_hook, "schedule").value_or("");
+        hook.command = command_of(*given_hook);
+        hook.timeout_seconds = read_integer(*given_hook, "timeoutSeconds");
+        hooks.periodic.push_back(std::move(hook));
+    }
+    return hooks;
+}
+
+ClaimVolume read_claim(const object& given) {
+    ClaimVolume claim;
+    claim.claim_name = read_text(given, "claimName").value_or("");
+    claim.create_if_missing = read_boolean(given, "createIfNotExists", true);
+    claim.delete_with_sandbox = read_boolean(given, "deleteOnSandboxTermination", false);
+    claim.storage_class = read_text(given, "storageClass");
+    claim.storage = read_text(given, "storage");
+    claim.access_modes = read_list(given, "accessModes").value_or(std::vector<std::string>());
+    return claim;
+}
+
+BucketVolume read_bucket(const object& given) {
+    BucketVolume bucket;
+    bucket.bucket = read_text(given, "bucket").value_or("");
+    bucket.endpoint = read_text(given, "endpoint").value_or("");
+    bucket.version = read_text(given, "version").value_or(bucket.version);
+    bucket.options = read_list(given, "options").value_or(std::vector<std::string>());
+    bucket.access_key_id = read_text(given, "accessKeyId").value_or("");
+    bucket.access_key_secret = read_text(given, "accessKeySecret").value_or("");
+    return bucket;
+}
+
+std::vector<Volume> read_volumes(const object& body) {
+    std::vector<Volume> volumes;
+    for (const object* given : objects_of(body, "volumes")) {
+        Volume volume;
+        volume.name = read_text(*given, "name").value_or("");
+        volume.mount_path = read_text(*given, "mountPath").value_or("");
+        volume.read_only = read_boolean(*given, "readOnly", false);
+        volume.sub_path = read_text(*given, "subPath").value_or("");
+        if (const object* claim = object_field(*given, "pvc")) {
+            volume.backend = read_claim(*claim);
+        } else if (const object* bucket = object_field(*given, "ossfs")) {
+            volume.backend = read_bucket(*bucket);
+        } else if (const object* host = object_field(*given, "host")) {
+            HostVolume path;
+            path.path = read_text(*host, "path").value_or("");
+            volume.backend = std::move(path);
+        }
+        volumes.push_back(std::move(volume));
+    }
+    return volumes;
+}
+
 CreateRequest read_fields(const object& body) {
     CreateRequest request;
     if (const object* image = object_field(body, "image")) {
         request.image = filled(read_text(*image, "uri"));
-        request.has_image_auth = find_field(*image, "auth") != nullptr;
+        if (const object* auth = object_field(*image, "auth")) {
+            request.image_auth.emplace();
+            request.image_auth->username = read_text(*auth, "username").value_or("");
+            request.image_auth->password = read_text(*auth, "password").value_or("");
+        }
     }
     request.snapshot_id = filled(read_text(body, "snapshotId"));
     request.template_id = filled(read_text(body, "templateId"));
     request.timeout_seconds = read_integer(body, "timeout");
     request.resource_limits = read_map(body, "resourceLimits").value_or(StringMap());
+    request.resource_requests = read_map(body, "resourceRequests").value_or(StringMap());
     request.env = read_map(body, "env").value_or(StringMap());
     request.metadata = read_map(body, "metadata");
     request.entrypoint = read_list(body, "entrypoint").value_or(std::vector<std::string>());
-    request.has_network_policy = find_field(body, "networkPolicy") != nullptr;
+    if (const object* policy = object_field(body, "networkPolicy")) {
+        request.network_policy = read_network_policy(*policy);
+    }
     if (const object* proxy = object_field(body, "credentialProxy")) {
         request.credential_proxy = read_boolean(*proxy, "enabled", false);
     }
     request.secure_access = read_boolean(body, "secureAccess", false);
-    request.has_lifecycle_hooks = find_field(body, "lifecycle") != nullptr;
+    if (const object* hooks = object_field(body, "lifecycle")) request.hooks = read_hooks(*hooks);
+    request.volumes = read_volumes(body);
     if (const object* platform = object_field(body, "platform")) {
         request.platform = Platform(lowered(read_text(*platform, "os").value_or("")),
                                     lowered(read_text(*platform, "arch").value_or("")));
@@ -193,7 +278,7 @@ std::variant<CreateRequest, FieldErrors> parse_create_request(std::string_view t
     } else {
         check_source(body, request, at, errors);
     }
-    if (request.credential_proxy && !request.has_network_policy) {
+    if (request.credential_proxy && !request.network_policy) {
         errors.push_back(value_error(at, "credentialProxy.enabled needs networkPolicy.",
                                      json::serialize(document)));
     }
@@ -204,7 +289,7 @@ std::variant<CreateRequest, FieldErrors> parse_create_request(std::string_view t
         errors.push_back(
             value_error(here, "OPENSANDBOX_LIFECYCLE is reserved.", "\"OPENSANDBOX_LIFECYCLE\""));
     }
-    check_volumes(body, errors, request);
+    check_volumes(body, errors);
     check_hooks(body, errors);
     if (!errors.empty()) return errors;
     split_entrypoint(request);

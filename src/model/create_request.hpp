@@ -2,7 +2,11 @@
 
 #include "model/field_error.hpp"
 #include "model/json_text.hpp"
+#include "model/lifecycle_hooks.hpp"
+#include "model/network_policy.hpp"
+#include "model/registry_login.hpp"
 #include "model/sandbox.hpp"
+#include "model/volume.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -13,16 +17,8 @@
 
 namespace opensandbox::model {
 
-/// One volume of a create request; only what decides whether it can be honoured.
-struct VolumeRequest {
-    VolumeRequest() = default;
-    std::string name;
-    std::string sub_path;
-    std::string backend;  ///< "host", "pvc" or "ossfs"
-};
-
-/// POST /sandboxes (lifecycle 2.1) after the schema was checked. What backends may lack is kept, so
-/// that it can be refused by name.
+/// POST /sandboxes (lifecycle 2.1) after the schema was checked. What a backend may lack is kept,
+/// so that it can be refused by name.
 struct CreateRequest {
     CreateRequest() = default;
 
@@ -31,17 +27,18 @@ struct CreateRequest {
     std::optional<std::string> template_id;
     std::optional<std::int64_t> timeout_seconds;  ///< 60 or more; empty: removed by hand only
     StringMap resource_limits;
+    StringMap resource_requests;
     StringMap env;  ///< null values dropped
     std::optional<StringMap> metadata;
     std::vector<std::string> entrypoint;  ///< shell-split when it was one word with a space
     StringMap extensions;
     std::optional<Platform> platform;  ///< trimmed, lower case
-    std::vector<VolumeRequest> volumes;
-    bool has_image_auth = false;
-    bool has_network_policy = false;
+    std::vector<Volume> volumes;
+    std::optional<RegistryLogin> image_auth;
+    std::optional<NetworkPolicy> network_policy;
+    std::optional<LifecycleHooks> hooks;
     bool credential_proxy = false;
     bool secure_access = false;
-    bool has_lifecycle_hooks = false;
 };
 
 /// Reads a body; on failure every broken rule.

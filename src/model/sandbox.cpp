@@ -95,6 +95,10 @@ std::string to_json(const Sandbox& sandbox) {
         append_json_string(out, sandbox.image_uri);
         out += '}';
     }
+    if (!sandbox.snapshot_id.empty()) {
+        out += ",\"snapshotId\":";
+        append_json_string(out, sandbox.snapshot_id);
+    }
     append_platform(out, sandbox.platform);
     append_status(out, sandbox.status);
     if (sandbox.metadata && !sandbox.metadata->empty()) {

@@ -54,7 +54,8 @@ struct Platform {
 struct Sandbox {
     Sandbox() = default;
     std::string id;
-    std::string image_uri;
+    std::string image_uri;    ///< empty when restored from a snapshot
+    std::string snapshot_id;  ///< empty unless restored from one
     std::optional<Platform> platform;
     SandboxStatus status;
     std::optional<StringMap>

@@ -1,7 +1,15 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "base/error.hpp"
+#include "model/endpoints.hpp"
+#include "model/lifecycle_hooks.hpp"
+#include "model/network_policy.hpp"
+#include "model/registry_login.hpp"
+#include "model/sandbox.hpp"
+#include "model/volume.hpp"
 #include "net/stream.hpp"
+#include "runtime/inspection.hpp"
 
 #include <cstdint>
 #include <functional>
@@ -13,30 +21,65 @@
 /// What every backend must do. The lifecycle talks to this and to nothing behind it.
 namespace opensandbox::runtime {
 
+using model::AgentAddress;
+using model::Endpoints;
+
 /// Ceilings of one sandbox; 0 means that the backend's default applies.
 struct ResourceLimits {
     double cpu_cores = 0;  ///< 0.01 or more
     std::uint64_t memory_bytes = 0;
     std::uint64_t pids = 0;
+    std::int64_t gpus = 0;  ///< -1: all
+};
+
+/// A snapshot as its backend knows it.
+struct SnapshotReference {
+    SnapshotReference() = default;
+    SnapshotReference(std::string i, std::string d) : id(std::move(i)), data(std::move(d)) {}
+    std::string id;    ///< UUID of the API
+    std::string data;  ///< the backend's own name of it: an image reference, a layer
+};
+
+/// What a backend can do; what it cannot is refused before anything is made, naming the field.
+struct Capabilities {
+    bool pause = false;
+    bool snapshots = false;
+    bool pools = false;
+    bool hooks = false;
+    bool isolation = false;  ///< extension bootstrap.execd.isolation
+    bool network_policy = false;
+    bool credential_proxy = false;
+    bool host_volumes = false;
+    bool claim_volumes = false;
+    bool bucket_volumes = false;
+    bool gpus = false;
+    bool foreign_platforms = false;  ///< platforms other than the server's own
 };
 
 /// What to make.
 struct SandboxSpec {
     SandboxSpec() = default;
-    std::string id;                                        ///< UUID
-    std::string image;                                     ///< reference as requested
-    std::vector<std::string> entrypoint;                   ///< argv, not empty
-    std::vector<std::pair<std::string, std::string>> env;  ///< over the image's own
+    std::string id;     ///< UUID
+    std::string image;  ///< reference as requested; empty with snapshot
+    std::optional<model::RegistryLogin> image_auth;  ///< for this pull only; never stored
+    std::optional<SnapshotReference> snapshot;       ///< start from this instead of an image
+    std::vector<std::string> entrypoint;             ///< argv, not empty
+    model::StringMap env;                            ///< over the image's own
+    model::StringMap egress_env;                     ///< OPENSANDBOX_EGRESS_*: for the sidecar only
     ResourceLimits limits;
+    model::StringMap resource_requests;       ///< as requested; what a backend can weigh by
+    std::optional<model::Platform> platform;  ///< only when it was asked for
+    std::vector<model::Volume> volumes;
+    std::optional<model::NetworkPolicy> network_policy;
+    std::optional<model::LifecycleHooks> hooks;
+    bool credential_proxy = false;
+    bool isolation = false;   ///< extension bootstrap.execd.isolation = enable
     std::string agent_token;  ///< for X-EXECD-ACCESS-TOKEN
-};
-
-/// Where the agent of a running sandbox listens, seen from the server's host.
-struct AgentAddress {
-    AgentAddress() = default;
-    AgentAddress(std::string h, std::uint16_t p) : host(std::move(h)), port(p) {}
-    std::string host;
-    std::uint16_t port = 0;
+    /// What a backend that keeps labels writes there, so that objects explain themselves.
+    model::StringMap metadata;
+    model::StringMap extensions;  ///< the shown ones
+    std::optional<std::int64_t> renew_seconds;
+    std::optional<Timestamp> expires_at;
 };
 
 /// How a sandbox ended.
@@ -48,12 +91,33 @@ struct Exit {
     Timestamp at{};
 };
 
+/// What an object's labels say of a sandbox that no row knows: enough to take it over.
+struct Adoption {
+    Adoption() = default;
+    model::Sandbox sandbox;
+    std::optional<std::int64_t> renew_seconds;
+};
+
 /// What the backend has under our label or name, whether or not the store knows of it.
 struct Observed {
     Observed() = default;
     std::string id;
-    AgentAddress agent;
+    Endpoints endpoints;
+    bool paused = false;
     std::optional<Exit> exit;  ///< empty while it runs
+    /// Made by another server that left it to us; without it an object without a row is an orphan.
+    std::optional<Adoption> adoption;
+};
+
+/// A change that nobody asked this server for: somebody paused a container by hand.
+enum class Change : std::uint8_t { paused, resumed, removed };
+
+/// Which part of a sandbox's output to show.
+struct LogQuery {
+    LogQuery() = default;
+    std::int64_t tail = 100;         ///< lines from the end
+    std::optional<Timestamp> since;  ///< nothing older
+    bool timestamps = true;          ///< RFC 3339 and a blank before every line
 };
 
 /// Figures for /metrics.
@@ -76,7 +140,7 @@ class Runtime {
     virtual Awaitable<Status> start() = 0;
     /// Returns when a command works in the sandbox. On failure nothing is left of it.
     /// `not_found` with wire <PREFIX>::SANDBOX_IMAGE_PULL_FAILED names an unknown image.
-    virtual Awaitable<Result<AgentAddress>> create(const SandboxSpec& spec) = 0;
+    virtual Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) = 0;
     /// Ends it and removes all it had; succeeds when there is nothing. Returns when nothing is
     /// left.
     virtual Awaitable<Status> destroy(const std::string& id) = 0;
@@ -84,7 +148,28 @@ class Runtime {
     virtual Awaitable<Result<std::vector<Observed>>> list() = 0;
     /// Called on the event loop when a sandbox ends by itself.
     virtual void on_exit(std::function<void(const std::string& id, const Exit&)> listener) = 0;
+    /// Called on the event loop when somebody else changed a sandbox. For backends that see it.
+    virtual void on_change(std::function<void(const std::string& id, Change)> /*listener*/) {}
     [[nodiscard]] virtual Figures figures() const = 0;
+    [[nodiscard]] virtual Capabilities capabilities() const { return {}; }
+
+    // What not every backend can do: `unsupported` unless its capability is set.
+
+    /// Stops every process of it where it is; sidecars, too. Undone on failure.
+    virtual Awaitable<Status> pause(const std::string& id);
+    virtual Awaitable<Status> resume(const std::string& id);
+    /// Keeps the file system of a running sandbox, consistent, as `snapshot_id`. Returns the
+    /// backend's reference. On failure nothing is left of it.
+    virtual Awaitable<Result<SnapshotReference>> snapshot(const std::string& sandbox_id,
+                                                          const std::string& snapshot_id);
+    /// Succeeds when there is none; `conflict` while something is made from it.
+    virtual Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot);
+    /// Every whole snapshot that exists, for recovery at start.
+    virtual Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots();
+    /// What the entrypoint wrote, oldest first, at most about 1 MiB.
+    virtual Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query);
+    /// How the backend sees it, for operators.
+    virtual Awaitable<Result<Inspection>> inspect(const std::string& id);
     /// Lets go; sandboxes live on.
     virtual Awaitable<void> stop() = 0;
 };

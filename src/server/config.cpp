@@ -1,13 +1,13 @@
 #include "server/config.hpp"
 
 #include "base/toml_text.hpp"
+#include "server/config_reader.hpp"
 
 #include <algorithm>
 #include <cctype>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
-#include <toml++/toml.h>
 
 namespace opensandbox::server {
 namespace {
@@ -21,59 +21,8 @@ std::string lowered(std::string_view text) {
     return lower;
 }
 
-/// Reads keys of one document and gathers what is wrong with them.
-class Reader {
-  public:
-    explicit Reader(const toml::table& root) : root_(root) {}
-
-    [[nodiscard]] const toml::node* node(std::string_view path) const {
-        return root_.at_path(path).node();
-    }
-
-    void text(std::string_view path, std::string& into) {
-        const toml::node* found = node(path);
-        if (!found) return;
-        if (auto value = found->value_exact<std::string>()) {
-            into = *value;
-        } else {
-            fail(path, "must be text");
-        }
-    }
-
-    void number(std::string_view path, std::int64_t minimum, std::int64_t maximum,
-                std::int64_t& into) {
-        const toml::node* found = node(path);
-        if (!found) return;
-        auto value = found->value_exact<std::int64_t>();
-        if (!value || *value < minimum || *value > maximum) {
-            fail(path, "must be a whole number from " + std::to_string(minimum) +
-                           (maximum == INT64_MAX ? " up" : " to " + std::to_string(maximum)));
-        } else {
-            into = *value;
-        }
-    }
-
-    bool flag(std::string_view path, bool fallback) {
-        const toml::node* found = node(path);
-        if (!found) return fallback;
-        if (auto value = found->value_exact<bool>()) return *value;
-        fail(path, "must be true or false");
-        return fallback;
-    }
-
-    void fail(std::string_view path, std::string_view rule) {
-        errors_ += (errors_.empty() ? "" : "\n") + std::string(path) + ": " + std::string(rule);
-    }
-
-    [[nodiscard]] const std::string& errors() const { return errors_; }
-
-  private:
-    const toml::table& root_;
-    std::string errors_;
-};
-
 /// Sections must be tables, or their keys would be skipped without a word.
-void check_sections(Reader& reader) {
+void check_sections(ConfigReader& reader) {
     for (std::string_view section :
          {"server", "proxy", "log", "runtime", "docker", "storage", "store", "egress", "ingress",
           "renew_intent", "otel", "secure_runtime", "tenants", "kubernetes", "native"}) {
@@ -83,7 +32,7 @@ void check_sections(Reader& reader) {
     }
 }
 
-void read_server(Reader& reader, Config& config) {
+void read_server(ConfigReader& reader, Config& config) {
     reader.text("server.host", config.host);
     if (config.host.empty()) config.host = "0.0.0.0";
     if (config.host == "localhost") config.host = "127.0.0.1";
@@ -105,7 +54,7 @@ void read_server(Reader& reader, Config& config) {
     reader.number("server.limit_concurrency", 0, 1'000'000, config.limit_concurrency);
 }
 
-void read_log(Reader& reader, Config& config) {
+void read_log(ConfigReader& reader, Config& config) {
     std::string level = "INFO";
     reader.text("log.level", level);
     if (auto parsed = parse_log_level(level)) {
@@ -152,7 +101,7 @@ bool is_address_range(std::string_view text) {
     return width >= 8 && width <= 28;
 }
 
-void read_native(Reader& reader, Config& config) {
+void read_native(ConfigReader& reader, Config& config) {
     std::string state_dir;
     reader.text("native.state_dir", state_dir);
     if (!state_dir.empty() && !state_dir.starts_with('/')) {
@@ -174,7 +123,7 @@ void read_native(Reader& reader, Config& config) {
 }
 
 /// What this server cannot do must not be configured in vain where it guards something.
-void refuse_unsupported(Reader& reader, Config& config) {
+void refuse_unsupported(ConfigReader& reader, Config& config) {
     std::string type = "native";
     reader.text("runtime.type", type);
     if (type != "native")
@@ -224,7 +173,7 @@ Result<Config> parse_config(std::string_view text, std::string_view source) {
     if (auto checked = check_toml_text(text, source); !checked) return checked.error();
     try {
         toml::table root = toml::parse(text, source);
-        Reader reader(root);
+        ConfigReader reader(root);
         Config config;
         check_sections(reader);
         read_server(reader, config);

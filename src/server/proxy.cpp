@@ -57,7 +57,7 @@ http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
     from.trusted = has_valid_key(exchange.request(), services.api_key);
 
     http::Forwarding forwarding;
-    forwarding.origin = http::Origin(agent.host, agent.port);
+    forwarding.origin = http::Origin(agent.endpoints.agent.host, agent.endpoints.agent.port);
     forwarding.target = agent_target(port, target.rest);
     forwarding.edit_request = [port, token = agent.token, from](http::Fields& fields) {
         edit_proxy_request(fields, port, token, from);
@@ -98,7 +98,7 @@ Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
         refusal = error_response(agent.error());
         co_return co_await refuse_early(exchange, std::move(refusal), std::move(reason));
     }
-    if (agent->status.state != model::SandboxState::running || agent->port == 0) {
+    if (agent->status.state != model::SandboxState::running || agent->endpoints.agent.port == 0) {
         std::string reason = "Sandbox " + id + " is " +
                              std::string(model::to_string(agent->status.state)) + ": " +
                              agent->status.message;

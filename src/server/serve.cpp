@@ -68,6 +68,7 @@ void make_runtime(Parts& parts, const std::filesystem::path& state_dir) {
     lifecycle::AdmissionRules rules;
     rules.error_prefix = parts.runtime->error_prefix();
     rules.arch = lifecycle::host_arch();
+    rules.capabilities = parts.runtime->capabilities();
     rules.max_timeout_seconds = parts.config.max_sandbox_timeout_seconds;
     parts.lifecycle = std::make_shared<lifecycle::Lifecycle>(
         parts.io.get_executor(), parts.blocking, *parts.store, *parts.runtime, std::move(rules));

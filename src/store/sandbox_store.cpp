@@ -46,8 +46,8 @@ void bind_record(Statement& insert, const SandboxRecord& record) {
     insert.bind(11, list_to_json(sandbox.entrypoint));
     insert.bind(12, micros(sandbox.expires_at));
     insert.bind(13, micros(sandbox.created_at));
-    insert.bind(14, record.agent_host);
-    insert.bind(15, static_cast<std::int64_t>(record.agent_port));
+    insert.bind(14, record.endpoints.agent.host);
+    insert.bind(15, static_cast<std::int64_t>(record.endpoints.agent.port));
     insert.bind(16, record.agent_token);
     insert.bind(17, record.renew_seconds);
 }
@@ -79,8 +79,8 @@ Result<SandboxRecord> read_record(const Statement& row) {
     sandbox.entrypoint = std::move(*entrypoint);
     if (!row.is_null(11)) sandbox.expires_at = from_micros(row.number(11));
     sandbox.created_at = from_micros(row.number(12));
-    record.agent_host = row.text(13);
-    record.agent_port = static_cast<std::uint16_t>(row.number(14));
+    record.endpoints.agent.host = row.text(13);
+    record.endpoints.agent.port = static_cast<std::uint16_t>(row.number(14));
     record.agent_token = row.text(15);
     if (!row.is_null(16)) record.renew_seconds = row.number(16);
     return record;
@@ -195,8 +195,8 @@ Status SandboxStore::set_running(const SandboxRecord& record) {
     update.bind(3, status.reason);
     update.bind(4, status.message);
     update.bind(5, micros(status.last_transition_at));
-    update.bind(6, record.agent_host);
-    update.bind(7, static_cast<std::int64_t>(record.agent_port));
+    update.bind(6, record.endpoints.agent.host);
+    update.bind(7, static_cast<std::int64_t>(record.endpoints.agent.port));
     return update.run();
 }
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "model/endpoints.hpp"
 #include "model/sandbox.hpp"
 
 #include <cstdint>
@@ -16,9 +17,9 @@ namespace opensandbox::store {
 struct SandboxRecord {
     SandboxRecord() = default;
     model::Sandbox sandbox;
-    std::string agent_host;
-    std::uint16_t agent_port = 0;
+    model::Endpoints endpoints;
     std::string agent_token;
+    std::string tenant;                         ///< whose it is; empty where there is one tenant
     std::optional<std::int64_t> renew_seconds;  ///< extension access.renew.extend.seconds
 };
 

@@ -82,7 +82,7 @@ class NativeRuntime final : public Runtime {
         });
         return link_->start();
     }
-    Awaitable<Result<AgentAddress>> create(const SandboxSpec& spec) override;
+    Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override;
     Awaitable<Status> destroy(const std::string& id) override;
     Awaitable<Result<std::vector<Observed>>> list() override;
     Awaitable<void> stop() override {
@@ -97,8 +97,8 @@ class NativeRuntime final : public Runtime {
     std::shared_ptr<SpawnerLink> link_;
 };
 
-Awaitable<Result<AgentAddress>> NativeRuntime::create(const SandboxSpec& spec) {
-    using Created = Result<AgentAddress>;
+Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
+    using Created = Result<Endpoints>;
     if (spec.entrypoint.empty()) {
         co_return Created(Error(ErrorCode::invalid_argument, "entrypoint: must not be empty"));
     }

@@ -156,7 +156,8 @@ void fields(auto& a, ListRequest& m) {
     put_all(a, m.request);
 }
 void fields(auto& a, ObservedReply& m) {
-    put_all(a, m.request, m.sandbox.id, m.sandbox.agent.host, m.sandbox.agent.port, m.sandbox.exit);
+    put_all(a, m.request, m.sandbox.id, m.sandbox.endpoints.agent.host,
+            m.sandbox.endpoints.agent.port, m.sandbox.exit);
 }
 void fields(auto& a, DoneReply& m) {
     put_all(a, m.request);

@@ -297,7 +297,7 @@ std::vector<Observed> SandboxTable::list() const {
         if (sandbox->failure) continue;
         Observed& item = out.emplace_back();
         item.id = id;
-        item.agent = {host_->options.publish_host, sandbox->port};
+        item.endpoints.agent = {host_->options.publish_host, sandbox->port};
         item.exit = sandbox->exit;
     }
     return out;

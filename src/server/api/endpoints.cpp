@@ -69,13 +69,13 @@ http::Response endpoint_of(Services& services, http::Exchange& exchange) {
     if (!agent) return error_response(agent.error());
 
     bool direct = *port == kAgentPort && !query.use_server_proxy;
-    if (direct && agent->port == 0) {
+    if (direct && agent->endpoints.agent.port == 0) {
         return error_response(500,
                               services.lifecycle.error_code("NETWORK_MODE_ENDPOINT_UNAVAILABLE"),
                               "Sandbox " + id + " has no address yet.");
     }
     std::string endpoint =
-        direct ? join_host_port(services.public_host, agent->port)
+        direct ? join_host_port(services.public_host, agent->endpoints.agent.port)
                : proxied_endpoint(services.config.eip, request_host(exchange, services.config),
                                   mount_of(exchange), id, *port);
     std::string body = "{\"endpoint\":" + model::json_string(endpoint);

@@ -78,8 +78,7 @@ TEST_CASE("admission: what breaks a rule or cannot be done is refused by name") 
     const Refused table[] = {
         {"snapshot", [](CreateRequest& r) { r.snapshot_id = "x"; }, "SNAPSHOT::NOT_IMPLEMENTED",
          ErrorCode::unsupported, "snapshotId"},
-        {"hooks", [](CreateRequest& r) { r.has_lifecycle_hooks = true; }, parameter, bad,
-         "lifecycle"},
+        {"hooks", [](CreateRequest& r) { r.hooks.emplace(); }, parameter, bad, "lifecycle"},
         {"pool", [](CreateRequest& r) { r.extensions = {{"poolRef", "p"}}; },
          "SANDBOX::UNSUPPORTED_POOL_REF", bad, "poolRef"},
         {"template", [](CreateRequest& r) { r.template_id = "t"; }, "NATIVE::INVALID_ENTRYPOINT",
@@ -109,7 +108,7 @@ TEST_CASE("admission: what breaks a rule or cannot be done is refused by name") 
          "timeout"},
         {"secure", [](CreateRequest& r) { r.secure_access = true; }, parameter, bad,
          "secureAccess"},
-        {"policy", [](CreateRequest& r) { r.has_network_policy = true; }, parameter, bad,
+        {"policy", [](CreateRequest& r) { r.network_policy.emplace(); }, parameter, bad,
          "networkPolicy"},
         {"cpu", [](CreateRequest& r) { r.resource_limits = {{"cpu", "zz"}}; }, parameter, bad,
          "Invalid resourceLimits.cpu: 'zz'"},
@@ -142,9 +141,8 @@ TEST_CASE("admission: what breaks a rule or cannot be done is refused by name") 
 
 TEST_CASE("admission: volumes are checked, then refused by name") {
     auto request = valid();
-    model::VolumeRequest volume;
+    model::Volume volume;
     volume.name = "data";
-    volume.backend = "host";
     request.volumes = {volume};
     REQUIRE_THAT(admit(request, rules(), kNow).error().message(),
                  Catch::Contains("volumes.data.host"));

@@ -21,7 +21,7 @@ class FakeRuntime : public runtime::Runtime {
         co_return Status();
     }
 
-    Awaitable<Result<runtime::AgentAddress>> create(const runtime::SandboxSpec& spec) override {
+    Awaitable<Result<runtime::Endpoints>> create(const runtime::SandboxSpec& spec) override {
         specs.push_back(spec);
         if (hold) {
             auto gate = hold;
@@ -50,7 +50,7 @@ class FakeRuntime : public runtime::Runtime {
         for (const auto& [id, address] : objects) {
             runtime::Observed observed;
             observed.id = id;
-            observed.agent = address;
+            observed.endpoints = address;
             if (auto exit = exits.find(id); exit != exits.end()) observed.exit = exit->second;
             all.push_back(std::move(observed));
         }

@@ -299,7 +299,7 @@ TEST_CASE("restart: live ones are adopted, lost ones failed, orphans destroyed, 
     f.runtime.objects["orphan"] = runtime::AgentAddress("127.0.0.1", 9);
     f.restart();
     REQUIRE(f.status(lives).state == SandboxState::running);
-    REQUIRE(f.life->agent(moved)->port == 4242);
+    REQUIRE(f.life->agent(moved)->endpoints.agent.port == 4242);
     REQUIRE(f.status(lost).state == SandboxState::failed);
     REQUIRE(f.status(lost).reason == "SANDBOX_LOST");
     REQUIRE(f.status(died).reason == "CONTAINER_EXITED_ERROR");

@@ -29,7 +29,7 @@ store::SandboxRecord row(const std::string& id, model::SandboxState state, int a
 runtime::Observed object(const std::string& id) {
     runtime::Observed observed;
     observed.id = id;
-    observed.agent = runtime::AgentAddress("127.0.0.1", 5);
+    observed.endpoints = runtime::AgentAddress("127.0.0.1", 5);
     return observed;
 }
 

@@ -32,7 +32,7 @@ CreateRequest sample_create() {
 std::vector<Message> samples() {
     runtime::Observed ended;
     ended.id = "6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11";
-    ended.agent = {"127.0.0.1", 40001};
+    ended.endpoints.agent = {"127.0.0.1", 40001};
     ended.exit = runtime::Exit{-1, 9, "OOM_KILLED", "text", Timestamp(std::chrono::seconds(5))};
     return {Hello{},
             HelloReply{1, "10.77.0.0/16", "127.0.0.1"},

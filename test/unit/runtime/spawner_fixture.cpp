@@ -141,8 +141,10 @@ T SpawnerFixture::run(std::function<Awaitable<T>()> body) {
 }
 
 Result<AgentAddress> SpawnerFixture::create(const SandboxSpec& spec) {
-    return run<Result<AgentAddress>>(
-        [&]() -> Awaitable<Result<AgentAddress>> { co_return co_await runtime_->create(spec); });
+    auto made = run<Result<Endpoints>>(
+        [&]() -> Awaitable<Result<Endpoints>> { co_return co_await runtime_->create(spec); });
+    if (!made) return made.error();
+    return made->agent;
 }
 
 Status SpawnerFixture::destroy(const std::string& id) {

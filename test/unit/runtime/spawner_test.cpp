@@ -23,7 +23,7 @@ TEST_CASE("a sandbox answers as soon as it was created and leaves nothing when d
     const auto listed = fixture.list();
     REQUIRE(listed.size() == 1);
     CHECK(listed[0].id == spec.id);
-    CHECK(listed[0].agent.port == agent->port);
+    CHECK(listed[0].endpoints.agent.port == agent->port);
     CHECK_FALSE(listed[0].exit);
     CHECK_FALSE(fixture.census() == before);
     CHECK(succeeded(fixture.destroy(spec.id)));

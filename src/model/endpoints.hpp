@@ -1,0 +1,31 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+
+namespace opensandbox::model {
+
+/// Where the agent of a running sandbox listens, seen from the server's host.
+struct AgentAddress {
+    AgentAddress() = default;
+    AgentAddress(std::string h, std::uint16_t p) : host(std::move(h)), port(p) {}
+    std::string host;
+    std::uint16_t port = 0;  ///< 0 until the runtime has made it
+    friend bool operator==(const AgentAddress&, const AgentAddress&) = default;
+};
+
+/// How the ports of a sandbox are reached (lifecycle 3.1, 3.3). Empty members are what the runtime
+/// does not offer.
+struct Endpoints {
+    Endpoints() = default;
+    Endpoints(AgentAddress a) : agent(std::move(a)) {}  // NOLINT(*-explicit-*): an agent is enough
+    AgentAddress agent;
+    std::uint16_t http_port = 0;  ///< port of the host that leads to the sandbox's port 8080
+    std::string internal_host;    ///< the sandbox's own address, reachable from the server's host
+    bool host_network = false;    ///< its ports are the host's
+    std::string egress_token;     ///< OPENSANDBOX-EGRESS-AUTH of its sidecar; empty: no sidecar
+    friend bool operator==(const Endpoints&, const Endpoints&) = default;
+};
+
+}  // namespace opensandbox::model

@@ -1,0 +1,28 @@
+#pragma once
+
+#include "model/json_text.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+/// What a sandbox may reach (lifecycle 2.1); its meaning is the egress part's (network 1).
+namespace opensandbox::model {
+
+struct EgressRule {
+    EgressRule() = default;
+    EgressRule(std::string a, std::string t) : action(std::move(a)), target(std::move(t)) {}
+    std::string action;  ///< "allow" or "deny"; not checked here
+    std::string target;  ///< name, wildcard, address or network
+};
+
+struct NetworkPolicy {
+    NetworkPolicy() = default;
+    std::optional<std::string> default_action;
+    std::vector<EgressRule> egress;
+};
+
+/// camelCase, no nulls, `egress` always there: what a sidecar reads.
+std::string to_json(const NetworkPolicy& policy);
+
+}  // namespace opensandbox::model

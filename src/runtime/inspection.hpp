@@ -1,0 +1,48 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "model/json_text.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace opensandbox::runtime {
+
+/// One published port: "44772/tcp" -> "127.0.0.1:40123".
+struct PublishedPort {
+    PublishedPort() = default;
+    PublishedPort(std::string i, std::string o) : inside(std::move(i)), outside(std::move(o)) {}
+    std::string inside;
+    std::string outside;
+};
+
+/// What a backend knows of a sandbox, for diagnostics (lifecycle 5). Empty members are not shown.
+struct Inspection {
+    Inspection() = default;
+    std::string object_id;  ///< container id; the sandbox's id where there is none
+    std::string name;
+    std::string image;
+    std::string status;  ///< the backend's own word: running, exited…
+    bool running = false;
+    bool paused = false;
+    bool oom_killed = false;
+    std::optional<int> exit_code;
+    std::string error;
+    std::optional<Timestamp> created_at;
+    std::optional<Timestamp> started_at;
+    std::optional<Timestamp> finished_at;
+    std::optional<double> cpu_cores;
+    std::optional<std::uint64_t> memory_bytes;
+    std::optional<std::uint64_t> pids;
+    std::string network_mode;
+    model::StringMap addresses;  ///< network -> address
+    std::vector<PublishedPort> ports;
+    model::StringMap labels;       ///< secrets already blanked
+    model::StringMap environment;  ///< as given; who shows it blanks secrets
+    std::string health;            ///< healthy, unhealthy, starting; empty without a check
+    std::vector<std::string> health_log;
+};
+
+}  // namespace opensandbox::runtime
