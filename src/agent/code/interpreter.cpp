@@ -107,16 +107,17 @@ Awaitable<Result<ControlMessage>> Interpreter::next(std::string& state) {
     }
 }
 
-std::shared_ptr<OutputPipe> Interpreter::lend(EventWriter::Stream kind) {
+std::shared_ptr<OutputPipe> Interpreter::lend(EventWriter::Stream kind, From from) {
     auto pipe = kind == EventWriter::Stream::standard_output ? output_ : error_;
-    // What came since the last run belongs to nobody.
     pipe->on_ready({});
     pipe->want_all();
-    pipe->limit_to_present();
-    auto buffer = std::make_unique_for_overwrite<char[]>(kReadSize);
-    while (!pipe->ended())
-        pipe->read(std::span(buffer.get(), kReadSize));
-    pipe->want_all();
+    if (from == From::now) {
+        pipe->limit_to_present();
+        auto buffer = std::make_unique_for_overwrite<char[]>(kReadSize);
+        while (!pipe->ended())
+            pipe->read(std::span(buffer.get(), kReadSize));
+        pipe->want_all();
+    }
     return {pipe.get(), [pipe, loan = ++loans_, weak = weak_from_this()](OutputPipe*) {
                 auto self = weak.lock();
                 if (!self) {

@@ -32,8 +32,13 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
     /// process ended or closed the channel, `protocol` when it writes something else.
     Awaitable<Result<ControlMessage>> next(std::string& state);
 
-    /// Its output from now on, for one run: until what this returns is gone.
-    std::shared_ptr<OutputPipe> lend(EventWriter::Stream kind);
+    /// Where the output of a run begins.
+    enum class From : unsigned char {
+        now,   ///< with the code that is sent next: what came before belongs to nobody
+        start  ///< with the process, which is the run
+    };
+    /// Its output for one run: until what this returns is gone.
+    std::shared_ptr<OutputPipe> lend(EventWriter::Stream kind, From from = From::now);
     /// What of its standard error is there now, at most 4 KiB; before any run.
     std::string pending_error();
 

@@ -132,10 +132,9 @@ Awaitable<Result<RunEnd>> GoKernel::execute(std::shared_ptr<EventPump> pump) {
     if (!started) co_return started.error();
     process_ = *started;
     auto process = process_;
-    pump->attach(EventWriter::Stream::standard_output,
-                 process->lend(EventWriter::Stream::standard_output));
-    pump->attach(EventWriter::Stream::standard_error,
-                 process->lend(EventWriter::Stream::standard_error));
+    // The program runs already and may have written: that is the run's as well.
+    for (auto kind : {EventWriter::Stream::standard_output, EventWriter::Stream::standard_error})
+        pump->attach(kind, process->lend(kind, Interpreter::From::start));
     std::string value;
     while (co_await process->next(value)) {
     }
