@@ -49,6 +49,7 @@ Result<std::string> make_key(const std::filesystem::path& path) {
 
 Result<std::string> resolve_api_key(const Config& config, const std::filesystem::path& state_dir) {
     if (const char* given = std::getenv("OPENSANDBOX_SERVER_API_KEY")) return std::string(given);
+    if (config.tenants.enabled) return std::string();
     if (config.api_key) return *config.api_key;
     std::filesystem::path path = api_key_file(state_dir);
     UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));

@@ -12,6 +12,60 @@
 
 namespace opensandbox::server {
 
+/// [log] file_*: lines also go to files, which are turned over when they are full.
+struct LogFileConfig {
+    LogFileConfig() = default;
+    bool enabled = false;
+    std::filesystem::path path;            ///< empty: ~/logs/opensandbox/server.log
+    std::filesystem::path access_path;     ///< empty: access.log beside it; one line a request
+    std::int64_t max_bytes = 100LL << 20;  ///< 0: never turned over
+    std::int64_t backup_count = 5;         ///< full files kept
+};
+
+/// [renew_intent]: sandboxes that are used live longer (lifecycle 8).
+struct RenewConfig {
+    RenewConfig() = default;
+    bool enabled = false;
+    std::int64_t min_interval_seconds = 60;
+    bool redis_enabled = false;
+    std::string redis_dsn;  ///< redis://[[user]:password@]host[:port][/database]
+    std::string redis_queue_key = "opensandbox:renew:intent";
+    std::int64_t redis_consumer_concurrency = 8;
+};
+
+/// [otel]: histograms are sent as OTLP over HTTP (lifecycle 9).
+struct OtelConfig {
+    OtelConfig() = default;
+    bool enabled = false;
+    std::string endpoint;  ///< whole URL; empty: from OTEL_EXPORTER_OTLP_*
+    std::string service_name = "opensandbox-server";
+    std::int64_t export_interval_millis = 60'000;
+};
+
+enum class TenantProvider : std::uint8_t { file, http };
+
+/// [tenants]: several customers, each with keys and sandboxes of its own (lifecycle 7.3).
+struct TenantsConfig {
+    TenantsConfig() = default;
+    bool enabled = false;  ///< the section is there, or SANDBOX_TENANTS_CONFIG_PATH is set
+    TenantProvider provider = TenantProvider::file;
+    std::filesystem::path file;  ///< empty: ~/.opensandbox/tenants.toml
+    std::string endpoint;        ///< http: asked with the caller's key
+    std::int64_t max_stale_seconds = 300;
+    std::int64_t timeout_seconds = 5;
+    std::string auth_header;  ///< name of a field that authenticates us to the provider
+    std::string auth_token;   ///< its value
+};
+
+/// Ceilings of one tenant, or of the server where there is one tenant; absent: none.
+struct Quota {
+    Quota() = default;
+    std::optional<std::int64_t> max_sandboxes;
+    std::optional<double> max_cpu;            ///< cores, summed over resourceLimits.cpu
+    std::optional<std::uint64_t> max_memory;  ///< bytes, summed over resourceLimits.memory
+    friend bool operator==(const Quota&, const Quota&) = default;
+};
+
 /// The configuration (lifecycle 7). Every member has its default, so that no file is needed.
 struct Config {
     Config() = default;
@@ -24,11 +78,16 @@ struct Config {
     std::optional<std::int64_t> max_sandbox_timeout_seconds;  ///< 60 or more
     std::int64_t timeout_keep_alive = 30;                     ///< seconds
     std::int64_t timeout_graceful_shutdown = 5;               ///< seconds
-    std::int64_t limit_concurrency = 1024;                    ///< requests at once; 0: no limit
+    std::int64_t backlog = 2048;            ///< connections the kernel holds until accepted
+    std::int64_t limit_concurrency = 1024;  ///< requests at once; 0: no limit
+
+    // [proxy]
+    bool resolve_internal = true;  ///< the proxy goes to a sandbox's own address where it has one
 
     // [log]
     log::Level log_level = log::Level::info;
     log::Format log_format = log::Format::text;
+    LogFileConfig log_file;
 
     // [docker]
     std::string host_ip;  ///< public host when the server itself runs in a container
@@ -42,6 +101,11 @@ struct Config {
     std::uint32_t pool_size = 8;
     std::string publish_host = "127.0.0.1";
 
+    RenewConfig renew;
+    OtelConfig otel;
+    TenantsConfig tenants;
+    Quota quota;  ///< [quotas]: of every tenant that has none of its own
+
     /// Settings that were understood but have no effect here; logged at start.
     std::vector<std::string> ignored;
 };
@@ -53,6 +117,9 @@ Result<Config> parse_config(std::string_view toml, std::string_view source);
 /// Reads a file of at most 1 MiB.
 Result<Config> load_config(const std::filesystem::path& file);
 
+/// Environment variables that win over the file (lifecycle 7.1), and what they may not contradict.
+Status apply_environment(Config& config);
+
 /// `--config`, else SANDBOX_CONFIG_PATH, else ~/.sandbox.toml when it exists, else empty.
 std::filesystem::path find_config(const std::string& flag);
 
@@ -61,7 +128,10 @@ std::optional<log::Level> parse_log_level(std::string_view text);
 /// text, json.
 std::optional<log::Format> parse_log_format(std::string_view text);
 
-/// The commented example that `init-config` writes.
-std::string_view example_config();
+/// The commented examples that `init-config` writes: "native", "docker", "docker-zh"; empty for a
+/// kind that is unknown.
+std::string_view example_config(std::string_view kind);
+/// All sections, every key commented out.
+std::string_view config_skeleton();
 
 }  // namespace opensandbox::server

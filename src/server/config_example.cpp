@@ -2,7 +2,7 @@
 
 namespace opensandbox::server {
 
-std::string_view example_config() {
+std::string_view config_skeleton() {
     return R"toml(# Configuration of `opensandbox serve`. Every line is optional; what is commented out shows the
 # default. Read from --config, else from $SANDBOX_CONFIG_PATH, else from ~/.sandbox.toml.
 
@@ -25,12 +25,27 @@ std::string_view example_config() {
 # timeout_graceful_shutdown = 5
 # Requests served at once; more are answered 503. 0: no limit.
 # limit_concurrency = 1024
+# Connections that the kernel holds until the server takes them.
+# backlog = 2048
+
+[proxy]
+# Requests through the server go to a sandbox's own address where it has one. false: through the
+# ports that are published on the host.
+# resolve_internal = true
 
 [log]
 # DEBUG, INFO, WARNING, ERROR or CRITICAL.
 # level = "INFO"
 # text or json, on standard error.
 # format = "text"
+# Also into files. A full file is renamed to <name>.1, the older ones count up.
+# file_enabled = false
+# file_path = "~/logs/opensandbox/server.log"
+# One line a request.
+# access_file_path = "~/logs/opensandbox/access.log"
+# 0: never turned over.
+# file_max_bytes = 104857600
+# file_backup_count = 5
 
 [runtime]
 # type = "native"
@@ -51,6 +66,51 @@ std::string_view example_config() {
 # type = "sqlite"
 # In the state directory by default.
 # path = "/var/lib/opensandbox/opensandbox.db"
+
+[renew_intent]
+# A sandbox created with extensions."access.renew.extend.seconds" lives at least that much longer
+# from each request that reaches it through the server.
+# enabled = false
+# Seconds between two renewals of one sandbox.
+# min_interval_seconds = 60
+
+[renew_intent.redis]
+# Intents that gateways push to a Redis list.
+# enabled = false
+# dsn = "redis://127.0.0.1:6379/0"
+# queue_key = "opensandbox:renew:intent"
+# consumer_concurrency = 8
+
+[otel]
+# Histograms of requests and creates as OTLP over HTTP.
+# enabled = false
+# Whole URL; without it OTEL_EXPORTER_OTLP_METRICS_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT count.
+# endpoint = "http://127.0.0.1:4318/v1/metrics"
+# service_name = "opensandbox-server"
+# export_interval_millis = 60000
+
+# Several customers, each with keys and sandboxes of its own. The section turns tenants on and
+# server.api_key off; the keys of `file` are in $SANDBOX_TENANTS_CONFIG_PATH, else in
+# ~/.opensandbox/tenants.toml, which is read again when it changes:
+#   [[tenants]]
+#   name = "alice"
+#   namespace = "team-a"
+#   api_keys = ["…"]
+#   max_sandboxes = 20          # optional, as in [quotas]
+# [tenants]
+#   provider = "file"           # or "http": asked with the caller's key
+#   endpoint = "http://127.0.0.1:9000/tenant"
+#   max_stale_seconds = 300
+#   timeout_seconds = 5
+#   auth_header = "Authorization"
+#   auth_token = "Bearer …"
+
+[quotas]
+# Of every tenant that has none of its own, or of the whole server where there are no tenants. A
+# create beyond is answered 429. With max_cpu or max_memory every sandbox must state that limit.
+# max_sandboxes = 100
+# max_cpu = 32
+# max_memory = "64Gi"
 
 [docker]
 # Public host of endpoints when the server itself runs in a container and listens on a wildcard or

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstdint>
+#include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
 #include <toml++/toml.h>
@@ -24,6 +26,15 @@ class ConfigReader {
         } else {
             fail(path, "must be text");
         }
+    }
+
+    /// A file; `~/` at its start is the home directory. Empty when it is not given.
+    std::filesystem::path path(std::string_view key) {
+        std::string given;
+        text(key, given);
+        const char* home = std::getenv("HOME");
+        if (given.starts_with("~/") && home) given = home + given.substr(1);
+        return given;
     }
 
     void number(std::string_view path, std::int64_t minimum, std::int64_t maximum,

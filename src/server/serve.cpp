@@ -132,6 +132,7 @@ Result<Config> configure(const ServeOptions& options) {
         config = std::move(loaded.value());
     }
     apply(options, config);
+    if (auto applied = apply_environment(config); !applied) return applied.error();
     if (config.state_dir.empty()) config.state_dir = default_state_directory();
     return config;
 }

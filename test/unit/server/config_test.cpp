@@ -38,6 +38,11 @@ loop = "auto"
 [log]
 level = "debug"
 format = "json"
+file_enabled = true
+file_path = "/l/s.log"
+access_file_path = "/l/a.log"
+file_max_bytes = 1000
+file_backup_count = 2
 [docker]
 host_ip = "192.0.2.1"
 network_mode = "bridge"
@@ -52,6 +57,26 @@ publish_host = "0.0.0.0"
 later = true
 [renew_intent]
 enabled = true
+min_interval_seconds = 5
+[renew_intent.redis]
+enabled = true
+dsn = "redis://127.0.0.1"
+consumer_concurrency = 2
+[proxy]
+resolve_internal = false
+[otel]
+enabled = true
+endpoint = "http://c:4318/v1/metrics"
+export_interval_millis = 500
+[tenants]
+provider = "http"
+endpoint = "http://127.0.0.1:1/t"
+auth_header = "X"
+auth_token = "y"
+[quotas]
+max_sandboxes = 3
+max_cpu = "1500m"
+max_memory = "2Gi"
 [something]
 else = 1
 )",
@@ -70,7 +95,24 @@ else = 1
     REQUIRE(config->store_path == "/x/y.db");
     REQUIRE(config->state_dir == "/s");
     REQUIRE(config->pool_size == 0);
-    REQUIRE(config->ignored.size() == 1);
+    REQUIRE(config->ignored.empty());
+    REQUIRE(config->log_file.enabled);
+    REQUIRE(config->log_file.path == "/l/s.log");
+    REQUIRE(config->log_file.access_path == "/l/a.log");
+    REQUIRE(config->log_file.max_bytes == 1000);
+    REQUIRE(config->log_file.backup_count == 2);
+    REQUIRE(config->renew.enabled);
+    REQUIRE(config->renew.min_interval_seconds == 5);
+    REQUIRE(config->renew.redis_dsn == "redis://127.0.0.1");
+    REQUIRE(config->renew.redis_queue_key == "opensandbox:renew:intent");
+    REQUIRE(config->renew.redis_consumer_concurrency == 2);
+    REQUIRE_FALSE(config->resolve_internal);
+    REQUIRE(config->otel.export_interval_millis == 500);
+    REQUIRE(config->tenants.enabled);
+    REQUIRE(config->tenants.provider == TenantProvider::http);
+    REQUIRE(config->quota.max_sandboxes == 3);
+    REQUIRE(config->quota.max_cpu == 1.5);
+    REQUIRE(config->quota.max_memory == 2ULL << 30);
 }
 
 TEST_CASE("config: a wrong value is refused naming section and key") {
@@ -97,7 +139,21 @@ TEST_CASE("config: a wrong value is refused naming section and key") {
         {"[secure_runtime]\ntype = \"gvisor\"", "secure_runtime.type"},
         {"[ingress]\nmode = \"gateway\"", "ingress.mode"},
         {"[store]\ntype = \"postgresql\"", "store.type"},
-        {"[tenants]\nprovider = \"file\"", "tenants"},
+        {"[ingress.secure_access]\nactive_key = \"k\"", "ingress.secure_access"},
+        {"[tenants]\nprovider = \"ldap\"", "tenants.provider"},
+        {"[tenants]\nprovider = \"http\"", "tenants.endpoint"},
+        {"[tenants]\nauth_token = \"x\"", "tenants.auth_header"},
+        {"[quotas]\nmax_sandboxes = -1", "quotas.max_sandboxes"},
+        {"[quotas]\nmax_cpu = 0", "quotas.max_cpu"},
+        {"[quotas]\nmax_cpu = \"much\"", "quotas.max_cpu"},
+        {"[quotas]\nmax_memory = \"1.5G\"", "quotas.max_memory"},
+        {"[renew_intent.redis]\nenabled = true", "renew_intent.redis.dsn"},
+        {"[renew_intent.redis]\nconsumer_concurrency = 0",
+         "renew_intent.redis.consumer_concurrency"},
+        {"[otel]\nexport_interval_millis = 0", "otel.export_interval_millis"},
+        {"[log]\nfile_max_bytes = -1", "log.file_max_bytes"},
+        {"[server]\nbacklog = 0", "server.backlog"},
+        {"[proxy]\nresolve_internal = 1", "proxy.resolve_internal"},
         {"server = 1", "server"},
         {"native = [1]", "native"},
     };
@@ -149,8 +205,29 @@ TEST_CASE("config: a missing file is an error that names it") {
     REQUIRE_THAT(config.error().message(), Catch::Contains("/nonexistent/x.toml"));
 }
 
-TEST_CASE("config: the example says the defaults and parses") {
-    std::string text(example_config());
+TEST_CASE("config: the short examples parse") {
+    for (const char* kind : {"native"}) {
+        auto config = parse_config(example_config(kind), kind);
+        INFO((config ? "" : config.error().message()));
+        REQUIRE(config.has_value());
+    }
+    REQUIRE_FALSE(example_config("docker").empty());
+    REQUIRE_FALSE(example_config("docker-zh").empty());
+    REQUIRE(example_config("k8s").empty());
+}
+
+TEST_CASE("config: tenants and a key of the server exclude each other") {
+    Config config;
+    config.tenants.enabled = true;
+    REQUIRE(apply_environment(config).has_value());
+    config.api_key = "k";
+    auto refused = apply_environment(config);
+    REQUIRE_FALSE(refused.has_value());
+    CHECK_THAT(refused.error().message(), Catch::StartsWith("tenants: must be absent"));
+}
+
+TEST_CASE("config: the skeleton says the defaults and parses") {
+    std::string text(config_skeleton());
     REQUIRE(parse_config(text, "example").has_value());
     // With every `# key = value` line turned on, too.
     std::string active;

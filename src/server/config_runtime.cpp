@@ -1,0 +1,35 @@
+#include "server/config_sections.hpp"
+
+namespace opensandbox::server {
+
+// What this server cannot do must not be configured in vain where it guards something.
+
+void read_runtime(ConfigReader& reader, Config&) {
+    std::string type = "native";
+    reader.text("runtime.type", type);
+    if (type != "native")
+        reader.fail("runtime.type", "must be native; this server has no other runtime");
+    std::string secure;
+    reader.text("secure_runtime.type", secure);
+    if (!secure.empty())
+        reader.fail("secure_runtime.type", "must be empty; the native runtime has none");
+}
+
+void read_store(ConfigReader& reader, Config& config) {
+    std::string store = "sqlite";
+    reader.text("store.type", store);
+    if (store != "sqlite") reader.fail("store.type", "must be sqlite");
+    config.store_path = reader.path("store.path");
+}
+
+void read_ingress(ConfigReader& reader, Config&) {
+    std::string mode = "direct";
+    reader.text("ingress.mode", mode);
+    if (mode != "direct")
+        reader.fail("ingress.mode", "must be direct; only the kubernetes runtime has a gateway");
+    if (reader.node("ingress.secure_access"))
+        reader.fail("ingress.secure_access",
+                    "must be absent; signed endpoints need an ingress gateway");
+}
+
+}  // namespace opensandbox::server
