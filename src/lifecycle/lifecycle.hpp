@@ -71,6 +71,15 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<Result<std::string>> patch_metadata(std::string id, model::MetadataPatch patch);
     [[nodiscard]] Result<AgentAccess> agent(std::string_view id) const;
 
+    // Diagnostics (lifecycle 5).
+
+    /// What the sandbox's entrypoint wrote; empty when the runtime knows nothing of it any more.
+    Awaitable<Result<std::string>> logs(std::string id, runtime::LogQuery query);
+    /// As its backend sees it. Where the backend knows nothing of it, what its row says.
+    Awaitable<Result<runtime::Inspection>> inspect(std::string id);
+    /// Oldest first; empty when it is unknown.
+    [[nodiscard]] std::vector<SandboxEvent> events(std::string_view id) const;
+
     [[nodiscard]] const SandboxIndex& index() const { return index_; }
     [[nodiscard]] const runtime::Runtime& runtime() const { return runtime_; }
     [[nodiscard]] std::string error_code(std::string_view suffix) const;

@@ -23,9 +23,12 @@ bool SandboxIndex::NewestFirst::operator()(const std::pair<Timestamp, const Entr
 }
 
 void SandboxIndex::put(store::SandboxRecord record) {
-    erase(record.sandbox.id);
     std::string id = record.sandbox.id;
     Entry entry;
+    const Entry* before = find(id);
+    if (before) entry.events = before->events;
+    entry.events.add_changes(before ? &before->record.sandbox : nullptr, record.sandbox, now());
+    erase(id);
     entry.json = model::to_json(record.sandbox);
     entry.record = std::move(record);
     auto at = entries_.emplace(std::move(id), std::move(entry)).first;
@@ -48,7 +51,9 @@ void SandboxIndex::update(std::string_view id,
                           const std::function<void(store::SandboxRecord&)>& change) {
     auto at = entries_.find(id);
     if (at == entries_.end()) return;
+    model::Sandbox before = at->second.record.sandbox;
     change(at->second.record);
+    at->second.events.add_changes(&before, at->second.record.sandbox, now());
     at->second.json = model::to_json(at->second.record.sandbox);
 }
 

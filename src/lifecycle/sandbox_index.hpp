@@ -1,5 +1,6 @@
 #pragma once
 
+#include "lifecycle/sandbox_events.hpp"
 #include "model/metadata.hpp"
 #include "store/sandbox_store.hpp"
 
@@ -26,12 +27,13 @@ struct ListQuery {
     std::int64_t page_size = 20;
 };
 
-/// Every sandbox in memory, with its rendered JSON: reads never touch the disk. Pure.
+/// Every sandbox in memory, with its rendered JSON: reads never touch the disk.
 class SandboxIndex {
   public:
     struct Entry {
         store::SandboxRecord record;
         std::string json;  ///< kept in step with the record
+        SandboxEvents events;
     };
 
     void put(store::SandboxRecord record);

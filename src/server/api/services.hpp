@@ -45,6 +45,7 @@ void add_sandbox_routes(http::Router& router, Services& services, Mount mount);
 void add_endpoint_routes(http::Router& router, Services& services, Mount mount);
 void add_proxy_routes(http::Router& router, Services& services, Mount mount);
 void add_image_routes(http::Router& router, Services& services, Mount mount);
+void add_diagnostics_routes(http::Router& router, Services& services, Mount mount);
 /// What the contract has and this server does not: 501, naming what is missing.
 void add_unsupported_routes(http::Router& router, Services& services, Mount mount);
 /// POST /v1/metrics/events.

@@ -41,10 +41,6 @@ constexpr std::array kMissing{
     Missing{"PUT", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
     Missing{"PATCH", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
     Missing{"DELETE", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
-    Missing{"GET", "/sandboxes/{sandbox_id}/diagnostics/logs", kApi, "Diagnostics"},
-    Missing{"GET", "/sandboxes/{sandbox_id}/diagnostics/events", kApi, "Diagnostics"},
-    Missing{"GET", "/sandboxes/{sandbox_id}/diagnostics/inspect", kApi, "Diagnostics"},
-    Missing{"GET", "/sandboxes/{sandbox_id}/diagnostics/summary", kApi, "Diagnostics"},
 };
 
 Awaitable<void> refuse_missing(Services& services, http::Exchange& exchange,

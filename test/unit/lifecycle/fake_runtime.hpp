@@ -66,6 +66,19 @@ class FakeRuntime : public runtime::Runtime {
         figures.sandboxes = objects.size();
         return figures;
     }
+    Awaitable<Result<std::string>> logs(const std::string& /*id*/,
+                                        const runtime::LogQuery& query) override {
+        log_query = query;
+        if (diagnostics_error) co_return *diagnostics_error;
+        co_return log_text;
+    }
+    Awaitable<Result<runtime::Inspection>> inspect(const std::string& id) override {
+        if (diagnostics_error) co_return *diagnostics_error;
+        runtime::Inspection shown = inspection;
+        shown.object_id = id;
+        shown.status = "running";
+        co_return shown;
+    }
     Awaitable<void> stop() override { co_return; }
 
     bool started = false;
@@ -77,6 +90,10 @@ class FakeRuntime : public runtime::Runtime {
     std::optional<Error> create_error;
     std::optional<Error> destroy_error;
     std::optional<runtime::Exit> exit_while_creating;
+    std::string log_text;
+    runtime::LogQuery log_query;  ///< the last one asked
+    runtime::Inspection inspection;
+    std::optional<Error> diagnostics_error;
     std::shared_ptr<lifecycle::Latch> hold;
     std::shared_ptr<lifecycle::Latch> hold_destroy;
     std::function<void(const std::string&, const runtime::Exit&)> listener;
