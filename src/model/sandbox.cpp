@@ -62,6 +62,13 @@ void append_extensions(std::string& out, const StringMap& extensions) {
     append_json_map(out, extensions);
 }
 
+void append_allocation(std::string& out, const Sandbox& sandbox) {
+    if (sandbox.pool.empty()) return;
+    out += ",\"allocation\":{\"mode\":\"pool\",\"poolRef\":";
+    append_json_string(out, sandbox.pool);
+    out += ",\"state\":\"allocated\"}";
+}
+
 void append_times(std::string& out, const Sandbox& sandbox) {
     if (sandbox.expires_at) out += ",\"expiresAt\":\"" + to_rfc3339(*sandbox.expires_at) + "\"";
     out += ",\"createdAt\":\"" + to_rfc3339(sandbox.created_at) + "\"";
@@ -106,6 +113,7 @@ std::string to_json(const Sandbox& sandbox) {
         append_json_map(out, *sandbox.metadata);
     }
     append_extensions(out, sandbox.extensions);
+    append_allocation(out, sandbox);
     out += ",\"entrypoint\":";
     append_json_list(out, sandbox.entrypoint);
     append_times(out, sandbox);

@@ -61,6 +61,7 @@ struct Sandbox {
     std::optional<StringMap>
         metadata;          ///< as created or patched; empty and absent differ in create
     StringMap extensions;  ///< only the keys that are shown
+    std::string pool;      ///< name of the pool it was taken from; empty otherwise
     std::vector<std::string> entrypoint;
     std::optional<Timestamp> expires_at;  ///< empty: removed by hand only
     Timestamp created_at{};

@@ -12,13 +12,23 @@
 namespace opensandbox::store {
 namespace {
 
-constexpr int kBusyTimeoutMs = 5000;
-
 Error failure(sqlite3* handle, std::string_view what) {
     int code = handle ? sqlite3_errcode(handle) : SQLITE_NOMEM;
-    ErrorCode kind = code == SQLITE_FULL || code == SQLITE_NOMEM ? ErrorCode::resource_exhausted
-                     : code == SQLITE_CONSTRAINT                 ? ErrorCode::conflict
-                                                                 : ErrorCode::io;
+    switch (code) {
+        case SQLITE_BUSY:
+        case SQLITE_LOCKED:
+            return {ErrorCode::unavailable,
+                    "store: another program holds the database; try again later"};
+        case SQLITE_FULL:
+            return {ErrorCode::unavailable,
+                    "store: the disk that holds the database is full; nothing was written"};
+        case SQLITE_READONLY:
+            return {ErrorCode::unavailable, "store: the database cannot be written to"};
+        default: break;
+    }
+    ErrorCode kind = code == SQLITE_NOMEM        ? ErrorCode::unavailable
+                     : code == SQLITE_CONSTRAINT ? ErrorCode::conflict
+                                                 : ErrorCode::io;
     std::string message = "store: " + std::string(what) + ": ";
     message += handle ? sqlite3_errmsg(handle) : "out of memory";
     return {kind, std::move(message)};
@@ -91,7 +101,12 @@ void Database::Close::operator()(sqlite3* handle) const {
     sqlite3_close_v2(handle);
 }
 
-Result<Database> Database::open(const std::filesystem::path& file) {
+void Database::set_patience(std::chrono::milliseconds patience) {
+    sqlite3_busy_timeout(handle_.get(), static_cast<int>(patience.count()));
+}
+
+Result<Database> Database::open(const std::filesystem::path& file,
+                                std::chrono::milliseconds patience) {
     // Made here, so that neither it nor the journals that copy its mode are ever readable by
     // others.
     UniqueFd created(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
@@ -108,7 +123,7 @@ Result<Database> Database::open(const std::filesystem::path& file) {
     database.handle_.reset(raw);
     if (code != SQLITE_OK) return failure(raw, "open " + file.string());
     sqlite3_extended_result_codes(raw, 0);
-    sqlite3_busy_timeout(raw, kBusyTimeoutMs);
+    database.set_patience(patience);
     auto configured = database.execute(
         "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA foreign_keys=ON;");
     if (!configured) return configured.error();

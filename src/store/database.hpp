@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
@@ -43,12 +44,18 @@ class Statement {
     std::unique_ptr<sqlite3_stmt, Finalize> handle_;
 };
 
-/// One connection: WAL, synchronous NORMAL (a crash of the machine may lose the last commits but
-/// never damages the file), busy timeout, foreign keys. Not thread-safe.
+/// One connection; a file that another program holds gives `unavailable`, and so does a full disk:
+/// nothing was written and the connection stays usable. WAL, synchronous NORMAL (a crash of the
+/// machine may lose the last commits but never damages the file), busy timeout, foreign keys. Not
+/// thread-safe.
 class Database {
   public:
-    /// Makes the file with mode 0600.
-    static Result<Database> open(const std::filesystem::path& file);
+    /// Makes the file with mode 0600. `patience` is how long an operation waits for another
+    /// program that holds the file.
+    static Result<Database> open(
+        const std::filesystem::path& file,
+        std::chrono::milliseconds patience = std::chrono::milliseconds(5000));
+    void set_patience(std::chrono::milliseconds patience);
 
     Result<Statement> prepare(std::string_view sql);
     /// One or more statements without results.

@@ -8,7 +8,7 @@ namespace {
 
 /// Steps in order; never changed once released, only added to. Times are microseconds since the
 /// epoch.
-constexpr std::array<const char*, 1> kSteps{
+constexpr std::array<const char*, 2> kSteps{
     R"(CREATE TABLE sandboxes (
            id TEXT PRIMARY KEY,
            image TEXT NOT NULL,
@@ -37,6 +37,43 @@ constexpr std::array<const char*, 1> kSteps{
        ) STRICT, WITHOUT ROWID;
        CREATE INDEX idempotency_keys_by_age ON idempotency_keys (created_at);
        CREATE INDEX idempotency_keys_by_sandbox ON idempotency_keys (sandbox_id);)",
+    R"(ALTER TABLE sandboxes ADD COLUMN snapshot_id TEXT NOT NULL DEFAULT '';
+       ALTER TABLE sandboxes ADD COLUMN base_image TEXT NOT NULL DEFAULT '';
+       ALTER TABLE sandboxes ADD COLUMN tenant TEXT NOT NULL DEFAULT '';
+       ALTER TABLE sandboxes ADD COLUMN http_port INTEGER NOT NULL DEFAULT 0;
+       ALTER TABLE sandboxes ADD COLUMN internal_host TEXT NOT NULL DEFAULT '';
+       ALTER TABLE sandboxes ADD COLUMN host_network INTEGER NOT NULL DEFAULT 0;
+       ALTER TABLE sandboxes ADD COLUMN egress_token TEXT NOT NULL DEFAULT '';
+       ALTER TABLE sandboxes ADD COLUMN cpu_millicores INTEGER NOT NULL DEFAULT 0;
+       ALTER TABLE sandboxes ADD COLUMN memory_bytes INTEGER NOT NULL DEFAULT 0;
+       ALTER TABLE sandboxes ADD COLUMN pool TEXT NOT NULL DEFAULT '';
+       ALTER TABLE sandboxes ADD COLUMN pool_idle INTEGER NOT NULL DEFAULT 0;
+       UPDATE sandboxes SET base_image = image;
+       CREATE TABLE snapshots (
+           id TEXT PRIMARY KEY,
+           sandbox_id TEXT NOT NULL,
+           name TEXT,
+           tenant TEXT NOT NULL,
+           base_image TEXT NOT NULL,
+           state TEXT NOT NULL,
+           reason TEXT NOT NULL,
+           message TEXT NOT NULL,
+           transition_at INTEGER NOT NULL,
+           created_at INTEGER NOT NULL,
+           reference TEXT NOT NULL
+       ) STRICT, WITHOUT ROWID;
+       CREATE TABLE pools (
+           tenant TEXT NOT NULL,
+           name TEXT NOT NULL,
+           template TEXT NOT NULL,
+           buffer_max INTEGER NOT NULL,
+           buffer_min INTEGER NOT NULL,
+           pool_max INTEGER NOT NULL,
+           pool_min INTEGER NOT NULL,
+           revision INTEGER NOT NULL,
+           created_at INTEGER NOT NULL,
+           PRIMARY KEY (tenant, name)
+       ) STRICT, WITHOUT ROWID;)",
 };
 
 Result<std::int64_t> version_of(Database& database) {

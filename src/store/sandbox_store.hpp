@@ -3,6 +3,8 @@
 #include "base/error.hpp"
 #include "model/endpoints.hpp"
 #include "model/sandbox.hpp"
+#include "store/pool_store.hpp"
+#include "store/snapshot_store.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -21,6 +23,10 @@ struct SandboxRecord {
     std::string agent_token;
     std::string tenant;                         ///< whose it is; empty where there is one tenant
     std::optional<std::int64_t> renew_seconds;  ///< extension access.renew.extend.seconds
+    std::string base_image;                     ///< the image below it, also through snapshots
+    std::int64_t cpu_millicores = 0;            ///< limits, for quotas; 0: the backend's default
+    std::int64_t memory_bytes = 0;
+    bool pool_idle = false;  ///< waits in its pool: nobody's yet, not listed
 };
 
 /// One Idempotency-Key and what it made.
@@ -34,11 +40,15 @@ struct KeyRecord {
     Timestamp created_at{};
 };
 
-/// Everything the server must not forget. Functions block; thread-safe.
+/// Everything the server must not forget. Functions block; thread-safe. A write that fails wrote
+/// nothing; `unavailable` when another program holds the file or its disk is full.
 class SandboxStore {
   public:
-    /// Opens the file and brings its schema up to date. Refuses a file of a newer version.
-    static Result<std::unique_ptr<SandboxStore>> open(const std::filesystem::path& file);
+    /// Opens the file and brings its schema up to date. Refuses a file of a newer version, and one
+    /// that another server has open (`conflict`).
+    static Result<std::unique_ptr<SandboxStore>> open(
+        const std::filesystem::path& file,
+        std::chrono::milliseconds patience = Connection::kPatience);
     ~SandboxStore();
     SandboxStore(const SandboxStore&) = delete;
     SandboxStore& operator=(const SandboxStore&) = delete;
@@ -48,7 +58,9 @@ class SandboxStore {
 
     /// Both or neither.
     Status insert(const SandboxRecord& record, const std::optional<KeyRecord>& key);
-    /// After the runtime made it: state and agent.
+    /// The whole row anew, with the key or neither: an idle sandbox of a pool becomes somebody's.
+    Status replace(const SandboxRecord& record, const std::optional<KeyRecord>& key);
+    /// After the runtime made it: state and how it is reached.
     Status set_running(const SandboxRecord& record);
     Status set_status(const std::string& id, const model::SandboxStatus& status);
     Status set_expiry(const std::string& id, std::optional<Timestamp> expires_at);
@@ -59,6 +71,10 @@ class SandboxStore {
     Status undo_insert(const std::string& id);
     /// Forgets keys made before `limit`.
     Status remove_keys_before(Timestamp limit);
+
+    /// Other tables of the same file.
+    SnapshotStore& snapshots();
+    PoolStore& pools();
 
   private:
     struct State;
