@@ -1,206 +1,162 @@
 #include "lifecycle/admission.hpp"
 
 #include "base/identifier.hpp"
+#include "lifecycle/admission_checks.hpp"
 #include "lifecycle/transition.hpp"
-#include "model/field_rule.hpp"
 #include "model/metadata.hpp"
-#include "model/resource_quantity.hpp"
-#include "model/timestamp.hpp"
 
-#include <algorithm>
-#include <set>
+#include <cmath>
 
 namespace opensandbox::lifecycle {
 namespace {
 
 using model::CreateRequest;
 
-constexpr std::string_view kRenewExtension = "access.renew.extend.seconds";
-constexpr std::string_view kIsolationExtension = "bootstrap.execd.isolation";
-constexpr std::string_view kShownExtension = "opensandbox.extensions.";
-constexpr std::int64_t kMinRenew = 300;
-constexpr std::int64_t kMaxRenew = 86400;
-constexpr double kMinCpu = 0.01;
-constexpr std::uint64_t kMinMemory = 6ULL << 20;
-constexpr std::size_t kMaxArgument = 128 * 1024 - 1;  // the kernel's limit on one exec string
+/// What was found out on the way.
+struct Findings {
+    Findings() = default;
+    std::optional<std::int64_t> renew_seconds;
+    std::optional<store::SnapshotRecord> snapshot;
+    std::vector<std::string> entrypoint;
+    std::optional<Timestamp> expires_at;
+    runtime::ResourceLimits limits;
+    SplitEnv env;
+};
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER", std::move(message)};
-}
-
-Error lacking(std::string_view field) {
-    return invalid(std::string(field) + ": the native runtime does not support it.");
-}
-
-const std::string* find(const model::StringMap& map, std::string_view key) {
-    auto at = std::ranges::find(map, key, &model::StringMap::value_type::first);
-    return at == map.end() ? nullptr : &at->second;
-}
-
-bool is_blank(std::string_view text) {
-    return text.find_first_not_of(" \t\r\n") == std::string_view::npos;
-}
-
-Result<std::optional<std::int64_t>> renew_extension(const CreateRequest& request) {
-    const std::string* text = find(request.extensions, kRenewExtension);
-    if (!text) return std::optional<std::int64_t>();
-    auto seconds = model::lax_integer(std::string_view(*text));
-    if (!seconds || *seconds < kMinRenew || *seconds > kMaxRenew) {
-        return invalid("extensions." + std::string(kRenewExtension) + ": '" + *text +
-                       "' must be a whole number of seconds from 300 to 86400.");
-    }
-    return seconds;
-}
-
-Status check_supported_source(const CreateRequest& request, const AdmissionRules& rules) {
-    if (request.snapshot_id) {
+Status resolve_snapshot(const CreateRequest& request, const AdmissionRules& rules,
+                        const FindSnapshot& find_snapshot, Findings& findings) {
+    if (!request.snapshot_id) return {};
+    if (!rules.capabilities.snapshots || !find_snapshot) {
         return Error(ErrorCode::unsupported, "SNAPSHOT::NOT_IMPLEMENTED",
-                     "snapshotId: the native runtime does not support snapshots.");
+                     lacking("snapshotId", rules).message());
     }
-    if (request.hooks) return lacking("lifecycle");
-    if (const std::string* pool = find(request.extensions, "poolRef"); pool && !is_blank(*pool)) {
+    auto found = find_snapshot(*request.snapshot_id);
+    if (!found) return found.error();
+    findings.snapshot = std::move(found.value());
+    return {};
+}
+
+/// From hooks to templates: what is refused or taken before the entrypoint is looked at.
+Status check_kind(const CreateRequest& request, const AdmissionRules& rules) {
+    if (auto ok = check_hooks(request, rules); !ok) return ok;
+    if (!pool_of(request).empty()) {
         return Error(ErrorCode::invalid_argument, "SANDBOX::UNSUPPORTED_POOL_REF",
-                     "extensions.poolRef: the native runtime does not support pools.");
+                     lacking("extensions.poolRef", rules).message());
     }
-    if (const std::string* isolation = find(request.extensions, kIsolationExtension);
-        isolation && *isolation == "enable") {
-        return lacking("extensions." + std::string(kIsolationExtension));
+    if (wants_isolation(request) && !rules.capabilities.isolation) {
+        return lacking("extensions." + std::string(kIsolationExtension), rules);
     }
     if (request.template_id) {
         return Error(ErrorCode::invalid_argument, rules.error_prefix + "::INVALID_ENTRYPOINT",
-                     "templateId: the native runtime does not support templates.");
+                     lacking("templateId", rules).message());
     }
     return {};
 }
 
-Status check_argument(std::string_view what, std::string_view text) {
-    if (text.find('\0') != std::string_view::npos) {
-        return invalid(std::string(what) + ": must not contain NUL.");
+Status check_network(const CreateRequest& request, const AdmissionRules& rules) {
+    if (request.secure_access) return lacking("secureAccess", rules);
+    if (request.network_policy && !rules.capabilities.network_policy) {
+        return lacking("networkPolicy", rules);
     }
-    if (text.size() > kMaxArgument) {
-        return invalid(std::string(what) + ": must be shorter than 128 KiB.");
-    }
-    return {};
-}
-
-Status check_entrypoint(const CreateRequest& request, const AdmissionRules& rules) {
-    if (request.entrypoint.empty() || is_blank(request.entrypoint.front())) {
-        return Error(ErrorCode::invalid_argument, rules.error_prefix + "::INVALID_ENTRYPOINT",
-                     "entrypoint: must name a program.");
-    }
-    for (const std::string& word : request.entrypoint) {
-        if (auto checked = check_argument("entrypoint", word); !checked) return checked;
+    if (request.credential_proxy && !rules.capabilities.credential_proxy) {
+        return lacking("credentialProxy", rules);
     }
     return {};
 }
 
-Status check_env(const CreateRequest& request) {
-    for (const auto& [name, value] : request.env) {
-        if (name.empty() || name.find('=') != std::string::npos) {
-            return invalid("env: name '" + name + "' must not be empty and must not contain '='.");
-        }
-        auto checked = check_argument("env." + name, name + "=" + value);
-        if (!checked) return checked;
+Result<Findings> check(const CreateRequest& request, const AdmissionRules& rules, Timestamp now,
+                       const FindSnapshot& find_snapshot) {
+    Findings findings;
+    auto renew = renew_extension(request);
+    if (!renew) return renew.error();
+    findings.renew_seconds = renew.value();
+    auto resolved = resolve_snapshot(request, rules, find_snapshot, findings);
+    if (!resolved) return resolved.error();
+    if (auto ok = check_kind(request, rules); !ok) return ok.error();
+    findings.entrypoint = request.entrypoint;
+    if (findings.snapshot && findings.entrypoint.empty()) {
+        findings.entrypoint = {"tail", "-f", "/dev/null"};
     }
-    return {};
+    if (auto ok = check_entrypoint(findings.entrypoint, rules); !ok) return ok.error();
+    if (auto ok = check_env(request.env); !ok) return ok.error();
+    if (request.metadata) {
+        if (auto ok = model::check_labels(*request.metadata); !ok) return ok.error();
+    }
+    if (auto ok = check_platform(request, rules); !ok) return ok.error();
+    auto expires_at = expiry(request, rules, now);
+    if (!expires_at) return expires_at.error();
+    findings.expires_at = expires_at.value();
+    if (auto ok = check_network(request, rules); !ok) return ok.error();
+    auto limits = check_limits(request.resource_limits, rules);
+    if (!limits) return limits.error();
+    findings.limits = limits.value();
+    auto env = split_env(request);
+    if (!env) return env.error();
+    findings.env = std::move(env.value());
+    if (auto ok = check_volumes(request, rules); !ok) return ok.error();
+    return findings;
 }
 
-Status check_platform(const CreateRequest& request, const AdmissionRules& rules) {
-    if (!request.platform) return {};
-    const auto& [os, arch] = *request.platform;
-    if (os != "linux" && os != "windows") {
-        return invalid("platform.os: '" + os + "' must be linux or windows.");
+void fill_spec(const CreateRequest& request, Findings& findings, runtime::SandboxSpec& spec) {
+    spec.id = new_uuid();
+    spec.agent_token = new_token();
+    if (findings.snapshot) {
+        spec.snapshot.emplace(findings.snapshot->snapshot.id, findings.snapshot->reference);
+    } else {
+        spec.image = request.image.value_or("");
+        spec.image_auth = request.image_auth;
     }
-    if (arch != "amd64" && arch != "arm64") {
-        return invalid("platform.arch: '" + arch + "' must be amd64 or arm64.");
-    }
-    if (os != "linux" || arch != rules.arch) {
-        return invalid("platform: this server runs linux/" + rules.arch + " only, not " + os + "/" +
-                       arch + ".");
-    }
-    return {};
+    spec.entrypoint = std::move(findings.entrypoint);
+    spec.env = std::move(findings.env.sandbox);
+    spec.env.emplace_back("OPENSANDBOX_ID", spec.id);
+    spec.egress_env = std::move(findings.env.egress);
+    spec.limits = findings.limits;
+    spec.resource_requests = request.resource_requests;
+    spec.platform = request.platform;
+    spec.volumes = request.volumes;
+    spec.network_policy = request.network_policy;
+    spec.hooks = request.hooks;
+    spec.credential_proxy = request.credential_proxy;
+    spec.isolation = wants_isolation(request);
+    spec.metadata = request.metadata.value_or(model::StringMap());
+    spec.extensions = shown_extensions(request);
+    spec.renew_seconds = findings.renew_seconds;
+    spec.expires_at = findings.expires_at;
 }
 
-Result<std::optional<Timestamp>> expiry(const CreateRequest& request, const AdmissionRules& rules,
-                                        Timestamp now) {
-    if (!request.timeout_seconds) return std::optional<Timestamp>();
-    std::int64_t timeout = *request.timeout_seconds;
-    if (rules.max_timeout_seconds && timeout > *rules.max_timeout_seconds) {
-        return invalid("timeout: " + std::to_string(timeout) + " must not exceed " +
-                       std::to_string(*rules.max_timeout_seconds) +
-                       " seconds (server.max_sandbox_timeout_seconds).");
+void fill_record(const CreateRequest& request, const Findings& findings,
+                 const runtime::SandboxSpec& spec, Timestamp now, store::SandboxRecord& record) {
+    model::Sandbox& sandbox = record.sandbox;
+    sandbox.id = spec.id;
+    sandbox.image_uri = spec.image;
+    record.base_image = spec.image;
+    if (findings.snapshot) {
+        sandbox.snapshot_id = findings.snapshot->snapshot.id;
+        record.base_image = findings.snapshot->base_image;
     }
-    auto room = std::chrono::duration_cast<std::chrono::seconds>(model::latest_timestamp() - now);
-    if (timeout > room.count()) {
-        return invalid("timeout: " + std::to_string(timeout) + " seconds end past the year 9999.");
-    }
-    return std::optional<Timestamp>(now + std::chrono::seconds(timeout));
+    sandbox.platform = request.platform;
+    sandbox.status = starting(now);
+    sandbox.metadata = request.metadata;
+    sandbox.extensions = spec.extensions;
+    sandbox.entrypoint = spec.entrypoint;
+    sandbox.expires_at = spec.expires_at;
+    sandbox.created_at = now;
+    record.agent_token = spec.agent_token;
+    record.renew_seconds = spec.renew_seconds;
+    record.cpu_millicores = std::llround(spec.limits.cpu_cores * 1000);
+    record.memory_bytes = static_cast<std::int64_t>(spec.limits.memory_bytes);
 }
 
-Status check_unsupported_features(const CreateRequest& request) {
-    if (request.secure_access) return lacking("secureAccess");
-    if (request.network_policy) return lacking("networkPolicy");
-    if (request.credential_proxy) return lacking("credentialProxy");
-    return {};
-}
-
-Error bad_limit(std::string_view key, const std::string& value, std::string_view rule) {
-    return invalid("Invalid resourceLimits." + std::string(key) + ": '" + value + "'; " +
-                   std::string(rule));
-}
-
-Result<runtime::ResourceLimits> limits(const CreateRequest& request) {
-    runtime::ResourceLimits limits;
-    if (const std::string* text = find(request.resource_limits, "cpu")) {
-        auto cores = model::parse_cpu(*text);
-        if (!cores) return bad_limit("cpu", *text, "must resolve to a positive resource limit.");
-        if (*cores < kMinCpu) return bad_limit("cpu", *text, "must be 0.01 cores or more.");
-        limits.cpu_cores = *cores;
+std::vector<std::string> warnings_of(const CreateRequest& request, const Findings& findings) {
+    std::vector<std::string> warnings;
+    if (findings.env.dropped) {
+        warnings.emplace_back("OPENSANDBOX_EGRESS_* without networkPolicy: dropped");
     }
-    if (const std::string* text = find(request.resource_limits, "memory")) {
-        auto bytes = model::parse_memory(*text);
-        if (!bytes) return bad_limit("memory", *text, "must resolve to a positive resource limit.");
-        if (*bytes < kMinMemory) return bad_limit("memory", *text, "must be 6Mi or more.");
-        limits.memory_bytes = *bytes;
+    if (request.credential_proxy && request.network_policy &&
+        request.network_policy->default_action != "deny") {
+        warnings.emplace_back("credentialProxy without networkPolicy.defaultAction deny");
     }
-    if (const std::string* text = find(request.resource_limits, "gpu")) {
-        if (!model::parse_gpu(*text)) {
-            return bad_limit("gpu", *text, "must be a positive count or all.");
-        }
-        return bad_limit("gpu", *text, "the native runtime does not support GPUs.");
-    }
-    return limits;
-}
-
-Status check_volumes(const CreateRequest& request) {
-    std::set<std::string> names;
-    for (const auto& volume : request.volumes) {
-        if (!names.insert(volume.name).second) {
-            return Error(ErrorCode::invalid_argument, "VOLUME::DUPLICATE_NAME",
-                         "volumes: name '" + volume.name + "' is used twice.");
-        }
-        std::string path = "/" + volume.sub_path + "/";
-        if (volume.sub_path.starts_with('/') || path.find("/../") != std::string::npos) {
-            return Error(ErrorCode::invalid_argument, "VOLUME::INVALID_SUB_PATH",
-                         "volumes." + volume.name + ".subPath: '" + volume.sub_path +
-                             "' must be relative and must not contain '..'.");
-        }
-    }
-    if (!request.volumes.empty()) {
-        const auto& first = request.volumes.front();
-        return lacking("volumes." + first.name + "." + std::string(model::backend_name(first)));
-    }
-    return {};
-}
-
-/// The sidecar's settings never reach the sandbox (lifecycle 6.5); without a policy they are
-/// dropped.
-model::StringMap sandbox_env(const CreateRequest& request) {
-    model::StringMap env;
-    for (const auto& entry : request.env) {
-        if (!entry.first.starts_with("OPENSANDBOX_EGRESS_")) env.push_back(entry);
-    }
-    return env;
+    return warnings;
 }
 
 }  // namespace
@@ -213,47 +169,19 @@ std::string host_arch() {
 #endif
 }
 
-Result<Admitted> admit(const CreateRequest& request, const AdmissionRules& rules, Timestamp now) {
-    auto renew = renew_extension(request);
-    if (!renew) return renew.error();
-    if (auto ok = check_supported_source(request, rules); !ok) return ok.error();
-    if (auto ok = check_entrypoint(request, rules); !ok) return ok.error();
-    if (auto ok = check_env(request); !ok) return ok.error();
-    if (request.metadata) {
-        if (auto ok = model::check_labels(*request.metadata); !ok) return ok.error();
-    }
-    if (auto ok = check_platform(request, rules); !ok) return ok.error();
-    auto expires_at = expiry(request, rules, now);
-    if (!expires_at) return expires_at.error();
-    if (auto ok = check_unsupported_features(request); !ok) return ok.error();
-    auto resources = limits(request);
-    if (!resources) return resources.error();
-    if (auto ok = check_volumes(request); !ok) return ok.error();
+std::string_view pool_of(const CreateRequest& request) {
+    const std::string* pool = find_value(request.extensions, kPoolExtension);
+    return pool && !is_blank(*pool) ? std::string_view(*pool) : std::string_view();
+}
 
+Result<Admitted> admit(const CreateRequest& request, const AdmissionRules& rules, Timestamp now,
+                       const FindSnapshot& find_snapshot) {
+    auto findings = check(request, rules, now, find_snapshot);
+    if (!findings) return findings.error();
     Admitted admitted;
-    runtime::SandboxSpec& spec = admitted.spec;
-    spec.id = new_uuid();
-    spec.image = request.image.value_or("");
-    spec.entrypoint = request.entrypoint;
-    spec.env = sandbox_env(request);
-    spec.env.emplace_back("OPENSANDBOX_ID", spec.id);
-    spec.limits = *resources;
-    spec.agent_token = new_token();
-
-    store::SandboxRecord& record = admitted.record;
-    record.sandbox.id = spec.id;
-    record.sandbox.image_uri = spec.image;
-    record.sandbox.platform = request.platform;
-    record.sandbox.status = starting(now);
-    record.sandbox.metadata = request.metadata;
-    for (const auto& entry : request.extensions) {
-        if (entry.first.starts_with(kShownExtension)) record.sandbox.extensions.push_back(entry);
-    }
-    record.sandbox.entrypoint = request.entrypoint;
-    record.sandbox.expires_at = *expires_at;
-    record.sandbox.created_at = now;
-    record.agent_token = spec.agent_token;
-    record.renew_seconds = *renew;
+    admitted.warnings = warnings_of(request, findings.value());
+    fill_spec(request, findings.value(), admitted.spec);
+    fill_record(request, findings.value(), admitted.spec, now, admitted.record);
     return admitted;
 }
 

@@ -6,8 +6,11 @@
 #include "store/sandbox_store.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace opensandbox::lifecycle {
 
@@ -25,13 +28,20 @@ struct Admitted {
     Admitted() = default;
     runtime::SandboxSpec spec;
     store::SandboxRecord record;
+    std::vector<std::string> warnings;  ///< what was accepted but may not be meant
 };
+
+/// Finds the snapshot to start from, or says why it cannot be used (lifecycle 1.5: SNAPSHOT::…).
+using FindSnapshot = std::function<Result<store::SnapshotRecord>(const std::string& id)>;
 
 /// The rules beyond the schema, in the contract's order, first failure wins (lifecycle 2.1). What
 /// the runtime lacks is refused under the contract's code, naming the field. Pure but for fresh
 /// ids.
 Result<Admitted> admit(const model::CreateRequest& request, const AdmissionRules& rules,
-                       Timestamp now);
+                       Timestamp now, const FindSnapshot& find_snapshot = {});
+
+/// The name of the pool that `extensions.poolRef` asks for; empty when it asks for none.
+std::string_view pool_of(const model::CreateRequest& request);
 
 /// "amd64" or "arm64": of this machine.
 std::string host_arch();

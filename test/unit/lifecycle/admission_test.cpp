@@ -143,6 +143,7 @@ TEST_CASE("admission: volumes are checked, then refused by name") {
     auto request = valid();
     model::Volume volume;
     volume.name = "data";
+    volume.mount_path = "/data";
     request.volumes = {volume};
     REQUIRE_THAT(admit(request, rules(), kNow).error().message(),
                  Catch::Contains("volumes.data.host"));

@@ -1,0 +1,54 @@
+#pragma once
+
+#include "lifecycle/admission.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+/// The single rules of admission (lifecycle 2.1 to 2.8), each for itself. Pure.
+namespace opensandbox::lifecycle {
+
+inline constexpr std::string_view kPoolExtension = "poolRef";
+inline constexpr std::string_view kRenewExtension = "access.renew.extend.seconds";
+inline constexpr std::string_view kIsolationExtension = "bootstrap.execd.isolation";
+inline constexpr std::string_view kShownExtension = "opensandbox.extensions.";
+
+/// 400 SANDBOX::INVALID_PARAMETER.
+Error invalid_parameter(std::string message);
+/// The same for what the runtime of these rules cannot do.
+Error lacking(std::string_view field, const AdmissionRules& rules);
+
+/// Null when the key is not there.
+const std::string* find_value(const model::StringMap& map, std::string_view key);
+bool is_blank(std::string_view text);
+
+/// access.renew.extend.seconds: 300 to 86400 seconds.
+Result<std::optional<std::int64_t>> renew_extension(const model::CreateRequest& request);
+/// The extensions that are shown again: opensandbox.extensions.*.
+model::StringMap shown_extensions(const model::CreateRequest& request);
+bool wants_isolation(const model::CreateRequest& request);
+
+/// An argument, or a variable with its value, must fit into an exec.
+Status check_argument(std::string_view what, std::string_view text);
+Status check_hooks(const model::CreateRequest& request, const AdmissionRules& rules);
+Status check_entrypoint(const std::vector<std::string>& entrypoint, const AdmissionRules& rules);
+Status check_env(const model::StringMap& env);
+Status check_platform(const model::CreateRequest& request, const AdmissionRules& rules);
+Result<std::optional<Timestamp>> expiry(const model::CreateRequest& request,
+                                        const AdmissionRules& rules, Timestamp now);
+Result<runtime::ResourceLimits> check_limits(const model::StringMap& wanted,
+                                             const AdmissionRules& rules);
+/// Names, paths and backends; what they name is the backend's to check.
+Status check_volumes(const model::CreateRequest& request, const AdmissionRules& rules);
+
+/// The request's env, apart: what the sandbox sees and what is the sidecar's (lifecycle 6.5).
+struct SplitEnv {
+    SplitEnv() = default;
+    model::StringMap sandbox;
+    model::StringMap egress;
+    bool dropped = false;  ///< there were sidecar's settings, but there is no policy
+};
+Result<SplitEnv> split_env(const model::CreateRequest& request);
+
+}  // namespace opensandbox::lifecycle
