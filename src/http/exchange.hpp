@@ -68,6 +68,8 @@ class Exchange {
     /// For logs; set by the first handler that knows.
     std::string request_id;
     std::string sandbox_id;
+    /// Whose request it is, as authentication found; empty where there is one tenant.
+    std::string tenant;
 
     /// A bound path parameter; empty when unknown.
     [[nodiscard]] std::string_view parameter(std::string_view name) const {

@@ -83,12 +83,13 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     [[nodiscard]] const SandboxIndex& index() const { return index_; }
     [[nodiscard]] const runtime::Runtime& runtime() const { return runtime_; }
     [[nodiscard]] std::string error_code(std::string_view suffix) const;
+    /// What is said of an id that nobody has.
+    [[nodiscard]] Error not_found(std::string_view id) const;
 
   private:
     struct Removal;
     using Change = std::function<Status(store::SandboxStore&)>;
 
-    [[nodiscard]] Error not_found(std::string_view id) const;
     /// Runs a write on the blocking pool.
     Awaitable<Status> commit(Change change);
 

@@ -24,6 +24,8 @@ Error contract_error(const Error& error, const std::string& start_failed) {
 Awaitable<Result<Lifecycle::Created>> Lifecycle::create(model::CreateRequest request,
                                                         std::optional<IdempotencyKey> key,
                                                         Requester requester) {
+    // Tenants do not see each other's keys.
+    if (key && !requester.tenant.empty()) key->key = requester.tenant + " " + key->key;
     while (key) {
         auto verdict = keys_.decide(*key, now());
         if (verdict.error) co_return *verdict.error;

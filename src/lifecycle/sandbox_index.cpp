@@ -5,7 +5,9 @@
 namespace opensandbox::lifecycle {
 namespace {
 
-bool selected(const ListQuery& query, const model::Sandbox& sandbox) {
+bool selected(const ListQuery& query, const store::SandboxRecord& record) {
+    const model::Sandbox& sandbox = record.sandbox;
+    if (!query.tenant.empty() && record.tenant != query.tenant) return false;
     if (query.states &&
         std::ranges::find(*query.states, sandbox.status.state) == query.states->end()) {
         return false;
@@ -58,14 +60,14 @@ void SandboxIndex::update(std::string_view id,
 }
 
 std::string SandboxIndex::list(const ListQuery& query) const {
-    bool all = !query.states && query.metadata.empty();
+    bool all = !query.states && query.metadata.empty() && query.tenant.empty();
     // Cannot overflow: a page past every sandbox is cut to one past the last.
     auto size = static_cast<std::int64_t>(order_.size());
     std::int64_t skip = query.page - 1 > size ? size : (query.page - 1) * query.page_size;
     std::int64_t total = 0;
     std::string out = "{\"items\":[";
     for (const auto& [created_at, entry] : order_) {
-        if (!all && !selected(query, entry->record.sandbox)) continue;
+        if (!all && !selected(query, entry->record)) continue;
         if (total >= skip && total - skip < query.page_size) {
             if (total > skip) out += ',';
             out += entry->json;

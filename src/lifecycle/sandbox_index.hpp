@@ -23,6 +23,7 @@ struct ListQuery {
     /// Any of these; set but empty matches nothing.
     std::optional<std::vector<model::SandboxState>> states;
     model::StringMap metadata;  ///< all of these
+    std::string tenant;         ///< only this tenant's; empty: where there is one tenant
     std::int64_t page = 1;
     std::int64_t page_size = 20;
 };

@@ -86,7 +86,10 @@ Awaitable<void> App::answer(http::Exchange& exchange) {
     }
     // Scrapers on this machine need no key; /metrics holds counts, no names.
     bool exempt = request.path() == kMetricsPath && is_loopback(exchange.peer_address());
-    if (!exempt) {
+    if (!exempt && services_.tenants) {
+        bool known = co_await admit_tenant(exchange);
+        if (!known) co_return;
+    } else if (!exempt) {
         if (auto refusal = refuse(request, services_.api_key)) {
             co_return co_await exchange.respond(std::move(*refusal));
         }
@@ -100,6 +103,10 @@ Awaitable<void> App::route(http::Exchange& exchange) {
     if (match.handler) {
         exchange.route = std::move(match.pattern);
         exchange.parameters = std::move(match.parameters);
+        if (services_.tenants) {
+            bool hidden = co_await hide_foreign(exchange);
+            if (hidden) co_return;
+        }
         co_return co_await (*match.handler)(exchange);
     }
     if (!match.allowed.empty()) {

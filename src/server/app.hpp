@@ -20,6 +20,10 @@ class App {
   private:
     Awaitable<void> handle(http::Exchange& exchange);
     Awaitable<void> answer(http::Exchange& exchange);
+    /// Finds out whose request it is; answers and returns false when it is nobody's.
+    Awaitable<bool> admit_tenant(http::Exchange& exchange);
+    /// Answers for sandboxes of other tenants as for unknown ones; true when it did.
+    Awaitable<bool> hide_foreign(http::Exchange& exchange);
     Awaitable<void> route(http::Exchange& exchange);
     Awaitable<void> redirect_without_slash(http::Exchange& exchange);
     void record(http::Exchange& exchange, std::chrono::steady_clock::time_point begin);

@@ -44,12 +44,16 @@ std::optional<http::Response> refuse(const http::RequestHead& request, std::stri
     if (has_valid_key(request, key)) return std::nullopt;
     if (is_public_path(request.path()) || is_proxy_path(request.path())) return std::nullopt;
     auto given = request.fields.get(kApiKeyField);
-    if (!given || given->empty()) {
-        return error_response(
-            401, "MISSING_API_KEY",
-            "Authentication credentials are missing: send the API key in the header "
-            "OPEN-SANDBOX-API-KEY.");
-    }
+    return !given || given->empty() ? missing_key() : invalid_key();
+}
+
+http::Response missing_key() {
+    return error_response(401, "MISSING_API_KEY",
+                          "Authentication credentials are missing: send the API key in the header "
+                          "OPEN-SANDBOX-API-KEY.");
+}
+
+http::Response invalid_key() {
     return error_response(401, "INVALID_API_KEY",
                           "Authentication credentials are invalid: the API key in the header "
                           "OPEN-SANDBOX-API-KEY is not this server's.");

@@ -24,6 +24,10 @@ bool has_valid_key(const http::RequestHead& request, std::string_view key);
 /// The 401 to send, or empty when the request may pass.
 std::optional<http::Response> refuse(const http::RequestHead& request, std::string_view key);
 
+/// 401: the key is missing, or wrong.
+http::Response missing_key();
+http::Response invalid_key();
+
 /// 127.0.0.0/8, ::1, IPv4-mapped loopback, and Unix sockets (no address).
 bool is_loopback(std::string_view address);
 

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "model/quota.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -57,15 +58,6 @@ struct TenantsConfig {
     std::string auth_token;   ///< its value
 };
 
-/// Ceilings of one tenant, or of the server where there is one tenant; absent: none.
-struct Quota {
-    Quota() = default;
-    std::optional<std::int64_t> max_sandboxes;
-    std::optional<double> max_cpu;            ///< cores, summed over resourceLimits.cpu
-    std::optional<std::uint64_t> max_memory;  ///< bytes, summed over resourceLimits.memory
-    friend bool operator==(const Quota&, const Quota&) = default;
-};
-
 /// The configuration (lifecycle 7). Every member has its default, so that no file is needed.
 struct Config {
     Config() = default;
@@ -104,7 +96,7 @@ struct Config {
     RenewConfig renew;
     OtelConfig otel;
     TenantsConfig tenants;
-    Quota quota;  ///< [quotas]: of every tenant that has none of its own
+    model::Quota quota;  ///< [quotas]: of every tenant that has none of its own
 
     /// Settings that were understood but have no effect here; logged at start.
     std::vector<std::string> ignored;

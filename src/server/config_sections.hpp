@@ -19,7 +19,7 @@ void read_tenants(ConfigReader& reader, Config& config);       ///< [tenants]
 void read_quotas(ConfigReader& reader, Config& config);        ///< [quotas]
 
 /// The keys of a quota under `section` ("quotas", or a row of the tenants file).
-void read_quota(ConfigReader& reader, const std::string& section, Quota& quota);
+void read_quota(ConfigReader& reader, const std::string& section, model::Quota& quota);
 
 /// Four numbers of 0 to 255.
 bool is_ipv4(std::string_view text);

@@ -6,8 +6,10 @@
 namespace opensandbox::server {
 namespace {
 
+constexpr double kMaxCores = 1e9;
+
 /// "2", "500m", 2 or 0.5.
-void read_cpu(ConfigReader& reader, const std::string& key, std::optional<double>& into) {
+void read_cpu(ConfigReader& reader, const std::string& key, std::optional<std::int64_t>& into) {
     const toml::node* found = reader.node(key);
     if (!found) return;
     std::optional<double> cores;
@@ -16,15 +18,15 @@ void read_cpu(ConfigReader& reader, const std::string& key, std::optional<double
     } else if (found->is_number()) {
         cores = found->value<double>();
     }
-    if (!cores || !std::isfinite(*cores) || *cores <= 0) {
+    if (!cores || !(*cores >= 0.001 && *cores <= kMaxCores)) {
         reader.fail(key, "must be a number of cores above 0, such as 8 or \"500m\"");
     } else {
-        into = cores;
+        into = std::llround(*cores * 1000);
     }
 }
 
 /// "16Gi", or bytes.
-void read_memory(ConfigReader& reader, const std::string& key, std::optional<std::uint64_t>& into) {
+void read_memory(ConfigReader& reader, const std::string& key, std::optional<std::int64_t>& into) {
     const toml::node* found = reader.node(key);
     if (!found) return;
     std::optional<std::uint64_t> bytes;
@@ -33,24 +35,24 @@ void read_memory(ConfigReader& reader, const std::string& key, std::optional<std
     } else if (auto number = found->value_exact<std::int64_t>(); number && *number > 0) {
         bytes = static_cast<std::uint64_t>(*number);
     }
-    if (!bytes) {
+    if (!bytes || *bytes > INT64_MAX) {
         reader.fail(key, "must be an amount of memory above 0, such as \"16Gi\"");
     } else {
-        into = bytes;
+        into = static_cast<std::int64_t>(*bytes);
     }
 }
 
 }  // namespace
 
-void read_quota(ConfigReader& reader, const std::string& section, Quota& quota) {
+void read_quota(ConfigReader& reader, const std::string& section, model::Quota& quota) {
     std::string sandboxes = section + ".max_sandboxes";
     if (reader.node(sandboxes)) {
         std::int64_t count = 0;
         reader.number(sandboxes, 0, INT64_MAX, count);
         quota.max_sandboxes = count;
     }
-    read_cpu(reader, section + ".max_cpu", quota.max_cpu);
-    read_memory(reader, section + ".max_memory", quota.max_memory);
+    read_cpu(reader, section + ".max_cpu", quota.max_cpu_millicores);
+    read_memory(reader, section + ".max_memory", quota.max_memory_bytes);
 }
 
 void read_quotas(ConfigReader& reader, Config& config) {

@@ -74,7 +74,7 @@ void make_runtime(Parts& parts, const std::filesystem::path& state_dir) {
         parts.io.get_executor(), parts.blocking, *parts.store, *parts.runtime, std::move(rules));
 }
 
-void make_server(Parts& parts, std::string api_key) {
+Status make_server(Parts& parts, std::string api_key) {
     const Config& config = parts.config;
     auto executor = parts.io.get_executor();
     http::ClientOptions towards_agents;
@@ -83,10 +83,16 @@ void make_server(Parts& parts, std::string api_key) {
         std::make_unique<Services>(config, std::move(api_key), parts.lifecycle, *parts.images,
                                    parts.image_pool, executor, towards_agents);
     services->public_host = public_host(config, in_container(), outward_ipv4);
+    if (config.tenants.enabled) {
+        auto tenants = make_tenants(executor, config);
+        if (!tenants) return tenants.error();
+        services->tenants = std::move(tenants.value());
+    }
     http::ServerOptions options;
     options.idle_timeout = std::chrono::seconds(config.timeout_keep_alive);
     parts.server = std::make_unique<http::Server>(
         executor, App::handler(std::make_shared<App>(std::move(services))), options);
+    return {};
 }
 
 Awaitable<void> run_until_signalled(Parts& parts) {
@@ -143,10 +149,12 @@ int serve(const Config& config) {
     auto api_key = resolve_api_key(config, config.state_dir);
     if (!api_key) return fail(api_key.error());
     const char* insecure = std::getenv("OPENSANDBOX_INSECURE_SERVER");
-    if (auto refusal = startup_refusal(config.host, *api_key, insecure ? insecure : "")) {
-        return fail(Error(ErrorCode::permission_denied, *refusal));
+    bool guarded = config.tenants.enabled || !api_key->empty();
+    if (!guarded) {
+        if (auto refusal = startup_refusal(config.host, *api_key, insecure ? insecure : ""))
+            return fail(Error(ErrorCode::permission_denied, *refusal));
     }
-    if (api_key->empty()) log::warn("no API key: whoever reaches this server controls it");
+    if (!guarded) log::warn("no API key: whoever reaches this server controls it");
     for (const std::string& note : config.ignored)
         log::warn("setting without effect", {{"setting", note}});
 
@@ -159,7 +167,8 @@ int serve(const Config& config) {
 
     Parts parts(config, std::move(store.value()), std::move(images.value()));
     make_runtime(parts, config.state_dir);
-    make_server(parts, std::move(api_key.value()));
+    if (auto made = make_server(parts, std::move(api_key.value())); !made)
+        return fail(made.error());
     net::spawn(parts.io.get_executor(), run_and_stop(parts), "serve");
     parts.io.run();
     return parts.exit_code;

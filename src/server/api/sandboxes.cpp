@@ -41,7 +41,10 @@ Awaitable<void> create_sandbox(Services& services, http::Exchange& exchange) {
         key = std::move(made.value());
     }
     auto& request = std::get<model::CreateRequest>(parsed);
-    auto created = co_await services.lifecycle.create(std::move(request), std::move(key));
+    lifecycle::Requester requester;
+    requester.tenant = exchange.tenant;
+    auto created = co_await services.lifecycle.create(std::move(request), std::move(key),
+                                                      std::move(requester));
     if (!created) {
         auto refusal = error_response(created.error());
         co_return co_await exchange.respond(std::move(refusal));
@@ -55,7 +58,8 @@ Awaitable<void> create_sandbox(Services& services, http::Exchange& exchange) {
 Awaitable<void> list_sandboxes(Services& services, http::Exchange& exchange) {
     auto parsed = parse_list_query(exchange.request().query());
     http::Response response;
-    if (const auto* query = std::get_if<lifecycle::ListQuery>(&parsed)) {
+    if (auto* query = std::get_if<lifecycle::ListQuery>(&parsed)) {
+        query->tenant = exchange.tenant;
         response = http::json_response(200, services.lifecycle.list(*query));
     } else {
         const auto& problem = std::get<ListQueryError>(parsed);

@@ -6,6 +6,7 @@
 #include "lifecycle/lifecycle.hpp"
 #include "server/config.hpp"
 #include "server/server_metrics.hpp"
+#include "server/tenants/tenants.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -28,8 +29,9 @@ struct Services {
           backends(std::move(executor), towards_agents) {}
 
     const Config& config;
-    std::string api_key;      ///< empty: no authentication
-    std::string public_host;  ///< of agents, as clients see it
+    std::string api_key;               ///< empty: no authentication, unless there are tenants
+    std::shared_ptr<Tenants> tenants;  ///< null: one tenant
+    std::string public_host;           ///< of agents, as clients see it
     std::shared_ptr<lifecycle::Lifecycle> lifecycle_owner;
     lifecycle::Lifecycle& lifecycle;
     image::Store& images;

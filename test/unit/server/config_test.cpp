@@ -111,8 +111,8 @@ else = 1
     REQUIRE(config->tenants.enabled);
     REQUIRE(config->tenants.provider == TenantProvider::http);
     REQUIRE(config->quota.max_sandboxes == 3);
-    REQUIRE(config->quota.max_cpu == 1.5);
-    REQUIRE(config->quota.max_memory == 2ULL << 30);
+    REQUIRE(config->quota.max_cpu_millicores == 1500);
+    REQUIRE(config->quota.max_memory_bytes == 2LL << 30);
 }
 
 TEST_CASE("config: a wrong value is refused naming section and key") {
