@@ -7,16 +7,14 @@ namespace opensandbox::lifecycle {
 namespace {
 
 /// A failure of the runtime under the contract's code: an image that is not there is a failed pull
-/// (500), what the runtime did not name is a failed start.
+/// (500), what the runtime did not name is a failed start, for want of space or addresses as well.
 Error contract_error(const Error& error, const std::string& start_failed) {
     if (error.wire().ends_with("::SANDBOX_IMAGE_PULL_FAILED")) {
         return Error(ErrorCode::internal, error.wire(), "image.uri: " + error.message());
     }
     if (!error.wire().empty()) return error;
     if (error.code() == ErrorCode::invalid_argument) return error.as("SANDBOX::INVALID_PARAMETER");
-    ErrorCode code =
-        error.code() == ErrorCode::resource_exhausted ? error.code() : ErrorCode::internal;
-    return {code, start_failed, "start of the sandbox: " + error.message()};
+    return {ErrorCode::internal, start_failed, "start of the sandbox: " + error.message()};
 }
 
 }  // namespace

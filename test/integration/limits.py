@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.processes import agent_process
+from support.server import HOST_IMAGE, Sandbox, Server
 from support.shell import eventually, run
 
 
@@ -68,43 +69,65 @@ def test_processes_end_with_the_limit_and_neighbours_do_not_notice(server):
 
 @pytest.fixture
 def small_disk(scratch):
-    """A file system of 160 MiB in a file, so that a sandbox can fill it."""
+    """A file system of 160 MiB in a file, so that a sandbox can fill it; the last of it is root's."""
     image, where = scratch / "small.img", scratch / "small"
     where.mkdir()
     with open(image, "wb") as f:
         f.truncate(160 << 20)
     run("mkfs.ext4", "-q", "-F", image)
-    if run("mount", "-o", "loop", image, where, check=False).returncode != 0:
-        # No loop devices here: memory behaves the same for this purpose.
-        run("mount", "-t", "tmpfs", "-o", "size=160m", "none", where)
+    run("mount", "-o", "loop", image, where)
     yield where
     run("umount", where)
     image.unlink()
     where.rmdir()
 
 
-def test_a_full_disk_touches_neither_another_sandbox_nor_the_server(scratch, small_disk):
-    from support.server import Server
+FILL = "dd if=/dev/zero of=/tmp/fill bs=1M; dd if=/dev/zero of=/tmp/rest bs=512; sync; df /tmp"
 
+
+def create_or_refusal(server):
+    """A sandbox, or why there is none."""
+    reply = server.api().post("/sandboxes", HOST_IMAGE)
+    if reply.status == 202:
+        return Sandbox(server, reply.json), ""
+    assert (reply.status, reply.json["code"]) == (500, "NATIVE::SANDBOX_START_FAILED"), reply
+    return None, reply.json["message"]
+
+
+def test_a_full_disk_touches_neither_another_sandbox_nor_the_server(small_disk):
     server = Server(small_disk / "server", pool_size=2)
     server.start()
     try:
         before = server.census()
         greedy, neighbour = server.create(), server.create()
-        works(neighbour)
-        done = greedy.run("dd if=/dev/zero of=/tmp/fill bs=1M 2>&1; df /tmp | tail -1")
-        assert "No space left" in done.stdout + done.stderr or "exceeded" in done.stdout, done
-        # The server goes on reading and writing, and so does the neighbour.
+        assert works(neighbour)
+        done = greedy.run(FILL, timeout=60000)
+        assert "No space left" in done.stdout + done.stderr, done
+        # The server goes on reading and writing.
         assert server.api(prefix="").get("/health").status == 200
         assert server.api().get("/sandboxes").json["pagination"]["totalItems"] == 2
-        assert neighbour.sh("echo runs") == "runs\n"
-        assert works(neighbour), "what one sandbox fills is not another's disk"
         patched = server.api().patch(neighbour.path("/metadata"), {"written": "yes"})
-        assert patched.status == 200, "nor the server's"
+        assert patched.status == 200
+        # A neighbour runs; where it writes there is no space for it either, and it learns so.
+        assert neighbour.sh("echo runs; cat /tmp/w") == "runs\nx\n"
+        assert neighbour.sh("echo memory > /dev/shm/m; cat /dev/shm/m") == "memory\n"
+        done = neighbour.run("dd if=/dev/zero of=/tmp/more bs=1M count=8")
+        assert "No space left" in done.stdout + done.stderr, done
+        # More sandboxes than blanks were waiting: each is whole, or refused with the reason.
+        for _ in range(5):
+            another, refusal = create_or_refusal(server)
+            if another:
+                done = another.run("echo runs; touch /x /usr/x")
+                assert done.stdout == "runs\n" and "Read-only" not in done.stderr, done
+                another.delete()
+            else:
+                assert "No space left" in refusal
+        assert refusal, "no layer can be made on a full disk"
+        greedy.sh("rm /tmp/fill /tmp/rest")
+        assert works(greedy) and works(neighbour), "nothing of it stays"
         with server.create() as another:
-            assert another.sh("echo runs") == "runs\n"
-        greedy.sh("rm /tmp/fill")
-        assert works(greedy)
+            assert works(another)
+            another.sh("echo y > /usr/y && rm /usr/y")
         greedy.delete()
         neighbour.delete()
         server.expect_census(before)

@@ -15,7 +15,6 @@
 
 #include <cerrno>
 #include <csignal>
-#include <fcntl.h>
 #include <sched.h>
 #include <sstream>
 #include <unistd.h>
@@ -107,11 +106,7 @@ Status try_overlay(const fs::path& directory, const fs::path& lower, bool shift_
     spec.base = base->get();
     spec.id_base = shift_upper ? 0x1000'0000 : 0;
     auto overlay = build_overlay(spec);
-    if (!overlay) return overlay.error();
-    // Read-only without a word is how the kernel says that it cannot write as the slot's root.
-    UniqueFd file(::openat(overlay->mount.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
-    if (!file && errno == EROFS) return last_error("write to the overlay");
-    return {};
+    return overlay ? Status() : overlay.error();
 }
 
 /// Puts writable layers into memory: for state directories on file systems that cannot carry them,
@@ -131,6 +126,8 @@ Status probe_file_systems(Host& host) {
     const fs::path sandboxes = host.options.sandboxes_directory();
     const fs::path images = host.options.state_directory;
     auto status = try_overlay(sandboxes, sandboxes, true, true);
+    // What a full disk can carry cannot be found out, and layers that are there must not be hidden.
+    if (!status && status.error().code() == ErrorCode::resource_exhausted) return status;
     if (!status) {
         log::warn("the state directory cannot carry writable layers: they are kept in memory",
                   {{"path", sandboxes.string()}, {"reason", status.error().message()}});

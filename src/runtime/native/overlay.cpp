@@ -6,6 +6,8 @@
 #include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 
 #include <array>
@@ -48,6 +50,23 @@ Status configure(int context, unsigned command, const char* key, int fd) {
             number, std::string("overlay ") + (key ? key : "create") + explanation(context));
     }
     return {};
+}
+
+/// Where the kernel cannot make its working directory, for want of space or of rights, it mounts
+/// read-only and says so to nobody but its log. A sandbox like that would be broken for good.
+Status check_writable(int mount, const OverlaySpec& spec) {
+    struct statvfs info{};
+    if (::fstatvfs(mount, &info) < 0) return last_error("look at the overlay");
+    if ((info.f_flag & ST_RDONLY) == 0) return {};
+    const std::string probe = std::string(spec.work) + "/probe";
+    FileSystemIds as_slot(spec.id_base);
+    if (::mkdirat(spec.base, probe.c_str(), 0700) < 0) return last_error("write to the layer");
+    (void)::unlinkat(spec.base, probe.c_str(), AT_REMOVEDIR);
+    // The kernel has no right to what is reserved for root; we may.
+    if (::fstatvfs(spec.base, &info) == 0 && info.f_bavail == 0) {
+        return Error::from_errno(ENOSPC, "write to the layer");
+    }
+    return Error(ErrorCode::io, "the overlay came out read-only");
 }
 
 }  // namespace
@@ -94,6 +113,7 @@ Result<Overlay> build_overlay(const OverlaySpec& spec) {
     // an image may hold from opening.
     built.mount.reset(::fsmount(context.get(), FSMOUNT_CLOEXEC, MOUNT_ATTR_NODEV));
     if (!built.mount) return last_error("fsmount overlay");
+    if (auto s = check_writable(built.mount.get(), spec); !s) return s.error();
     built.scaffold.push_back(std::move(context));
     return built;
 }

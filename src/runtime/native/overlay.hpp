@@ -37,7 +37,8 @@ struct Overlay {
 };
 
 /// The caller's process must have one thread: it acts with the file-system ids of the slot
-/// meanwhile, or the overlay would be silently read-only.
+/// meanwhile, or the overlay would be silently read-only. An overlay that came out so all the same
+/// is an error: `resource_exhausted` where the disk is full.
 Result<Overlay> build_overlay(const OverlaySpec& spec);
 
 /// Keeps capabilities when file-system ids change. Needed once a process before build_overlay().

@@ -150,8 +150,9 @@ bool SlotPool::start_job(WorkerState& state) {
         }
         return true;
     };
-    if (refill_due() && now >= retry_at_ &&
-        (awaited || (serving_ == 0 && now - last_activity_ >= quiet_time))) {
+    // Whoever waits has a new try: what was wrong may be over.
+    if (refill_due() &&
+        (awaited || (now >= retry_at_ && serving_ == 0 && now - last_activity_ >= quiet_time))) {
         auto slot = allocate();
         if (slot) {
             state.making = *slot;
