@@ -36,6 +36,7 @@ std::string choose_request_id(const http::RequestHead& request) {
 
 App::App(std::unique_ptr<Services> services) : owned_(std::move(services)), services_(*owned_) {
     add_service_routes(router_, services_);
+    add_docs_routes(router_);
     add_metrics_event_routes(router_, services_);
     for (Mount mount : {"/v1", ""}) {
         add_sandbox_routes(router_, services_, mount);

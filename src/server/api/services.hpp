@@ -50,6 +50,8 @@ void add_image_routes(http::Router& router, Services& services, Mount mount);
 void add_diagnostics_routes(http::Router& router, Services& services, Mount mount);
 /// What the contract has and this server does not: 501, naming what is missing.
 void add_unsupported_routes(http::Router& router, Services& services, Mount mount);
+/// /openapi.json, /docs and /redoc, bare only, without a key.
+void add_docs_routes(http::Router& router);
 /// POST /v1/metrics/events.
 void add_metrics_event_routes(http::Router& router, Services& services);
 /// /health, /version and /metrics, bare only.
