@@ -32,7 +32,7 @@ def _registry(surface):
 
 
 @functools.cache
-def _validator(surface, pointer):
+def validator(surface, pointer):
     return Draft202012Validator(
         {"$ref": f"urn:{surface}#{pointer}"},
         registry=_registry(surface),
@@ -77,10 +77,20 @@ def _follow(surface, pointer_parts):
 
 
 def _validate(surface, pointer, value, where):
-    errors = sorted(_validator(surface, pointer).iter_errors(value), key=lambda e: list(e.path))
+    errors = sorted(validator(surface, pointer).iter_errors(value), key=lambda e: list(e.path))
     if errors:
         lines = [f"{list(e.absolute_path)}: {e.message}" for e in errors[:5]]
         raise AssertionError(f"{where} is not what specs/{surface}.yaml says:\n  " + "\n  ".join(lines))
+
+
+def request_schema(surface, method, path):
+    """The schema of a request's JSON body, and the pointer to it."""
+    template, name, _ = next(r for r in _routes(surface) if r[2].match(path))
+    parts = ["paths", template, method.lower(), "requestBody", "content", "application/json", "schema"]
+    schema = document(name)
+    for part in parts:
+        schema = schema[part]
+    return schema, _pointer(*parts)
 
 
 def check_reply(surface, method, path, reply):
