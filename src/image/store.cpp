@@ -73,6 +73,7 @@ struct Store::State {
 
     fs::path directory;
     HostImage host;
+    std::function<bool(const std::string& digest)> needed;
     std::mutex mutex;  ///< guards the two below
     std::shared_ptr<const Catalog> cached;
     FileIdentity cached_identity;
@@ -232,6 +233,10 @@ Result<ImageInfo> Store::import_archive(const std::string& text, const ByteSourc
     }
 }
 
+void Store::protect(std::function<bool(const std::string& digest)> needed) {
+    state_->needed = std::move(needed);
+}
+
 Status Store::remove(const std::string& text,
                      const std::function<bool(const std::string& digest)>& in_use) {
     auto reference = parse_reference(text);
@@ -251,6 +256,10 @@ Status Store::remove(const std::string& text,
     if (in_use && in_use(digest)) {
         return Error(ErrorCode::conflict, "image \"" + key + "\" is in use by a sandbox");
     }
+    if (state_->needed && state_->needed(digest)) {
+        return Error(ErrorCode::conflict,
+                     "image \"" + key + "\" is in use by a snapshot, or a sandbox made from one");
+    }
     Catalog changed = **current;
     changed.images.erase(key);
     std::vector<std::string> unused = changed.unused_layers();
@@ -262,7 +271,11 @@ Status Store::remove(const std::string& text,
         if (::rename(state_->layer(hex).c_str(), (trash->path() / hex).c_str()) == 0) continue;
         log::warn("a layer could not be removed", {{"layer", hex}, {"errno", errno}});
     }
-    if (in_use) state_->host.prune(in_use);
+    if (in_use) {
+        state_->host.prune([&](const std::string& hex) {
+            return in_use(hex) || (state_->needed && state_->needed(hex));
+        });
+    }
     return {};
 }
 

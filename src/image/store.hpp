@@ -78,6 +78,9 @@ class Store {
     /// `conflict` when `in_use` says so of its digest; `not_found`; "host" cannot be removed.
     Status remove(const std::string& reference,
                   const std::function<bool(const std::string& digest)>& in_use);
+    /// Images of which `needed` says so cannot be removed either, whoever asks: snapshots stand on
+    /// them. Set once, before the store is shared between threads.
+    void protect(std::function<bool(const std::string& digest)> needed);
 
   private:
     struct State;

@@ -20,6 +20,8 @@ struct JournalEntry {
     pid_t pid = 0;
     std::uint64_t start_time = 0;  ///< of that process: pids are used again
     std::uint16_t port = 0;
+    bool paused = false;
+    std::string digest;  ///< of the image below it, which must stay
     std::optional<Exit> exit;
 };
 

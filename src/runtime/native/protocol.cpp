@@ -143,8 +143,9 @@ void fields(auto& a, HelloReply& m) {
     put_all(a, m.version, m.address_range, m.publish_host);
 }
 void fields(auto& a, CreateRequest& m) {
-    put_all(a, m.request, m.id, m.layers, m.usr, m.env, m.entrypoint, m.working_directory, m.user,
-            m.limits.cpu_cores, m.limits.memory_bytes, m.limits.pids, m.agent_token, m.hostname);
+    put_all(a, m.request, m.id, m.image, m.digest, m.image_env, m.layers, m.snapshot_layers, m.usr,
+            m.env, m.entrypoint, m.working_directory, m.user, m.limits.cpu_cores,
+            m.limits.memory_bytes, m.limits.pids, m.agent_token, m.hostname);
 }
 void fields(auto& a, CreateReply& m) {
     put_all(a, m.request, m.port);
@@ -157,7 +158,7 @@ void fields(auto& a, ListRequest& m) {
 }
 void fields(auto& a, ObservedReply& m) {
     put_all(a, m.request, m.sandbox.id, m.sandbox.endpoints.agent.host,
-            m.sandbox.endpoints.agent.port, m.sandbox.exit);
+            m.sandbox.endpoints.agent.port, m.sandbox.paused, m.sandbox.exit);
 }
 void fields(auto& a, DoneReply& m) {
     put_all(a, m.request);
@@ -191,6 +192,27 @@ void fields(auto& a, SlotRemoved& m) {
     fields(a, m.slot);
 }
 void fields(auto&, SlotReady&) {}
+void fields(auto& a, PauseRequest& m) {
+    put_all(a, m.request, m.id);
+}
+void fields(auto& a, ResumeRequest& m) {
+    put_all(a, m.request, m.id);
+}
+void fields(auto& a, SnapshotRequest& m) {
+    put_all(a, m.request, m.id, m.snapshot);
+}
+void fields(auto& a, RemoveSnapshotRequest& m) {
+    put_all(a, m.request, m.snapshot);
+}
+void fields(auto& a, LogsRequest& m) {
+    put_all(a, m.request, m.id);
+}
+void fields(auto& a, InspectRequest& m) {
+    put_all(a, m.request, m.id);
+}
+void fields(auto& a, TextReply& m) {
+    put_all(a, m.request, m.text);
+}
 
 void Writer::put(std::optional<Exit>& exit) {
     bool present = exit.has_value();

@@ -15,7 +15,7 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 1;
+inline constexpr std::uint32_t protocol_version = 2;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -44,9 +44,13 @@ struct HelloReply {
 struct CreateRequest {
     std::uint64_t request = 0;
     std::string id;
-    std::vector<std::string> layers;  ///< lower directories, uppermost first
-    std::string usr;                  ///< the host's /usr for the built-in image, else empty
-    Environment env;                  ///< image's and request's, merged
+    std::string image;                         ///< reference, to be shown
+    std::string digest;                        ///< of what it names now
+    Environment image_env;                     ///< the image's own, for what starts from a snapshot
+    std::vector<std::string> layers;           ///< the image's directories, uppermost first
+    std::vector<std::string> snapshot_layers;  ///< over those: names, uppermost first
+    std::string usr;  ///< the host's /usr for the built-in image, else empty
+    Environment env;  ///< image's and request's, merged
     std::vector<std::string> entrypoint;
     std::string working_directory;
     std::string user;  ///< as in the image config; resolved inside
@@ -82,6 +86,42 @@ struct DoneReply {
 struct FailedReply {
     std::uint64_t request = 0;
     Error error;
+};
+
+/// Each answered by a DoneReply.
+struct PauseRequest {
+    std::uint64_t request = 0;
+    std::string id;
+};
+struct ResumeRequest {
+    std::uint64_t request = 0;
+    std::string id;
+};
+/// Undone when the connection is lost meanwhile.
+struct SnapshotRequest {
+    std::uint64_t request = 0;
+    std::string id;
+    std::string snapshot;
+};
+struct RemoveSnapshotRequest {
+    std::uint64_t request = 0;
+    std::string snapshot;
+};
+
+/// Answered by TextReplies with the pieces of a text, then by a DoneReply.
+struct LogsRequest {
+    std::uint64_t request = 0;
+    std::string id;
+};
+/// The text is JSON.
+struct InspectRequest {
+    std::uint64_t request = 0;
+    std::string id;
+};
+
+struct TextReply {
+    std::uint64_t request = 0;
+    std::string text;
 };
 
 /// A sandbox ended by itself.
@@ -120,10 +160,11 @@ struct SlotRemoved {
 /// Slot to its maker: the blank waits; or to the spawner: a command works.
 struct SlotReady {};
 
-using Message =
-    std::variant<Hello, HelloReply, CreateRequest, CreateReply, DestroyRequest, ListRequest,
-                 ObservedReply, DoneReply, FailedReply, ExitNotice, FiguresNotice, MakeSlot,
-                 RemoveSlot, SlotMade, SlotFailed, SlotRemoved, SlotReady>;
+using Message = std::variant<Hello, HelloReply, CreateRequest, CreateReply, DestroyRequest,
+                             ListRequest, ObservedReply, DoneReply, FailedReply, ExitNotice,
+                             FiguresNotice, MakeSlot, RemoveSlot, SlotMade, SlotFailed, SlotRemoved,
+                             SlotReady, PauseRequest, ResumeRequest, SnapshotRequest,
+                             RemoveSnapshotRequest, LogsRequest, InspectRequest, TextReply>;
 
 std::string encode(const Message& message);
 

@@ -2,18 +2,12 @@
 
 #include "base/log.hpp"
 #include "runtime/native/message_socket.hpp"
-#include "runtime/native/overlay.hpp"
+#include "runtime/native/sandbox_description.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 
-#include <algorithm>
 #include <csignal>
-#include <fcntl.h>
-#include <iterator>
 #include <unistd.h>
 
 namespace opensandbox::runtime::native {
@@ -27,24 +21,6 @@ constexpr auto start_timeout = 30s;
 /// A process that has not died of SIGKILL by then is reported; it goes when the kernel lets it.
 constexpr auto kill_timeout = 10s;
 
-/// The agent's socket, in the host's network namespace, on a port of the kernel's choice.
-Result<UniqueFd> listen_on(const std::string& host, std::uint16_t& port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
-        return Error(ErrorCode::invalid_argument, "publish host " + host + ": an IPv4 address");
-    }
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!fd) return last_error("socket");
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    socklen_t size = sizeof address;
-    if (::bind(fd.get(), generic, size) < 0) return last_error("bind " + host);
-    if (::listen(fd.get(), 4096) < 0) return last_error("listen");
-    if (::getsockname(fd.get(), generic, &size) < 0) return last_error("getsockname");
-    port = ntohs(address.sin_port);
-    return fd;
-}
-
 }  // namespace
 
 void SandboxTable::create(CreateRequest request, Created done) {
@@ -54,6 +30,8 @@ void SandboxTable::create(CreateRequest request, Created done) {
     }
     auto sandbox = std::make_shared<Sandbox>();
     sandbox->id = request.id;
+    sandbox->snapshot_layers = request.snapshot_layers;
+    sandbox->digest = request.digest;
     sandbox->request = std::move(request);
     sandbox->created = std::move(done);
     sandboxes_.emplace(sandbox->id, sandbox);
@@ -82,53 +60,6 @@ void SandboxTable::create(CreateRequest request, Created done) {
     });
 }
 
-/// What the slot gets: the listener, its root, and for the host's image a /usr.
-Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const {
-    std::vector<UniqueFd> out;
-    auto listener = listen_on(host_->options.publish_host, sandbox.port);
-    if (!listener) return listener.error().within("listener");
-    out.push_back(std::move(*listener));
-    OverlaySpec spec;
-    spec.lowers = sandbox.request.layers;
-    spec.user_namespace = sandbox.parts.user_namespace.get();
-    spec.shift_lowers = host_->shift_ids;
-    spec.base = sandbox.parts.base.get();
-    spec.id_base = host_->id_base(sandbox.parts.slot);
-    auto root = build_overlay(spec);
-    if (!root) return root.error().within("root");
-    out.push_back(std::move(root->mount));
-    sandbox.scaffold = std::move(root->scaffold);
-    if (sandbox.request.usr.empty()) return out;
-    if (sandbox.request.usr != "/usr") {
-        return Error(ErrorCode::unsupported, "usr: only the host's own can be shared");
-    }
-    out.push_back(std::move(sandbox.parts.usr));
-    return out;
-}
-
-Status SandboxTable::activate(Sandbox& sandbox, SlotParts parts) {
-    sandbox.state = State::starting;
-    sandbox.parts = std::move(parts);
-    auto built = build_parts(sandbox);
-    if (!built) return built.error();
-    const auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(sandbox.parts.slot));
-    if (auto s = cgroup.set_limits(sandbox.request.limits); !s) return s.error().within("limits");
-    std::string bytes = encode(sandbox.request);
-    std::vector<int> descriptors;
-    for (const UniqueFd& fd : *built)
-        descriptors.push_back(fd.get());
-    auto sent = send_message(sandbox.parts.control.get(), bytes, descriptors);
-    // The token is the slot's alone from here on: later slots are copies of this process.
-    ::explicit_bzero(bytes.data(), bytes.size());
-    ::explicit_bzero(sandbox.request.agent_token.data(), sandbox.request.agent_token.size());
-    sandbox.request = {};
-    if (!sent) return sent.error().within("slot");
-    std::ranges::move(*built, std::back_inserter(sandbox.scaffold));
-    // While the slot works.
-    sandbox.start_time = process_start_time(sandbox.parts.pid).value_or(0);
-    return journal_.write(journal_entry(sandbox));
-}
-
 JournalEntry SandboxTable::journal_entry(const Sandbox& sandbox) const {
     JournalEntry entry;
     entry.id = sandbox.id;
@@ -136,6 +67,8 @@ JournalEntry SandboxTable::journal_entry(const Sandbox& sandbox) const {
     entry.pid = sandbox.parts.pid;
     entry.start_time = sandbox.start_time;
     entry.port = sandbox.port;
+    entry.paused = sandbox.paused;
+    entry.digest = sandbox.digest;
     entry.exit = sandbox.exit;
     return entry;
 }
@@ -259,7 +192,10 @@ void SandboxTable::destroy(const std::string& id, Done done) {
     if (sandbox->state == State::starting) {
         return fail(sandbox, Error(ErrorCode::cancelled, "destroyed while it started"));
     }
+    give_up_snapshot(*sandbox);
     (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
+    // What stands still in cgroup v1 dies only when it may move.
+    (void)freezer(*sandbox).thaw();
     loop_->run_after(kill_timeout, [weak = std::weak_ptr(sandbox)] {
         const auto held = weak.lock();
         if (!held || held->state != State::running) return;
@@ -285,6 +221,7 @@ void SandboxTable::remove(const Entry& sandbox) {
 void SandboxTable::forget(const Entry& sandbox, const Status& status) {
     journal_.remove(sandbox->id);
     sandboxes_.erase(sandbox->id);
+    if (!sandbox->snapshot_layers.empty()) snapshots_->sweep();
     if (sandbox->failure) answer(*sandbox, *sandbox->failure);
     for (Done& done : std::exchange(sandbox->destroyed, {}))
         done(status);
@@ -298,6 +235,7 @@ std::vector<Observed> SandboxTable::list() const {
         Observed& item = out.emplace_back();
         item.id = id;
         item.endpoints.agent = {host_->options.publish_host, sandbox->port};
+        item.paused = sandbox->paused && !sandbox->exit;
         item.exit = sandbox->exit;
     }
     return out;
@@ -322,6 +260,10 @@ void SandboxTable::adopt_one(const JournalEntry& entry) {
     sandbox->parts.pid = entry.pid;
     sandbox->start_time = entry.start_time;
     sandbox->exit = entry.exit;
+    sandbox->digest = entry.digest;
+    if (auto known = read_description(host_->slot_directory(entry.slot))) {
+        sandbox->snapshot_layers = std::move(known->snapshot_layers);
+    }
     sandbox->state = State::exited;
     sandboxes_.emplace(entry.id, sandbox);
     if (entry.exit) return;
@@ -330,6 +272,9 @@ void SandboxTable::adopt_one(const JournalEntry& entry) {
     if (pidfd && process_start_time(entry.pid) == entry.start_time) {
         sandbox->parts.pidfd = std::move(pidfd);
         sandbox->state = State::running;
+        // One that was stopped for a snapshot that will never be runs on.
+        sandbox->paused = entry.paused && freezer(*sandbox).asked();
+        if (!sandbox->paused) (void)freezer(*sandbox).thaw();
         watch_death(sandbox);
         return;
     }

@@ -1,14 +1,18 @@
 #pragma once
 
 #include "runtime/native/event_loop.hpp"
+#include "runtime/native/freezer.hpp"
 #include "runtime/native/host.hpp"
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/slot_pool.hpp"
+#include "runtime/native/snapshot_table.hpp"
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,8 +22,13 @@ namespace opensandbox::runtime::native {
 class SandboxTable {
   public:
     /// Borrows all.
-    SandboxTable(EventLoop& loop, const Host& host, SlotPool& pool, Journal journal)
-        : loop_(&loop), host_(&host), pool_(&pool), journal_(std::move(journal)) {}
+    SandboxTable(EventLoop& loop, const Host& host, SlotPool& pool, SnapshotTable& snapshots,
+                 Journal journal)
+        : loop_(&loop),
+          host_(&host),
+          pool_(&pool),
+          snapshots_(&snapshots),
+          journal_(std::move(journal)) {}
 
     /// Takes back what lives or died since an earlier spawner; returns the slots to keep.
     Result<std::vector<SlotId>> adopt();
@@ -32,12 +41,30 @@ class SandboxTable {
     void create(CreateRequest request, Created done);
     /// Answers when nothing is left.
     void destroy(const std::string& id, Done done);
+    /// Answer when every process stands still, or runs on. A failure changes nothing.
+    void pause(const std::string& id, Done done);
+    void resume(const std::string& id, Done done);
+    /// Stands still while its writable layer is copied. On failure nothing of the snapshot is left.
+    void snapshot(const std::string& id, const std::string& snapshot, Done done);
+    /// Whoever wanted it is gone: undone, if it is still being made.
+    void cancel_snapshot(const std::string& snapshot);
+    /// Layers of snapshots below all sandboxes.
+    [[nodiscard]] std::set<std::string> snapshot_layers() const;
     [[nodiscard]] std::vector<Observed> list() const;
     [[nodiscard]] std::size_t size() const { return sandboxes_.size(); }
     void on_exit(Exited listener) { exited_ = std::move(listener); }
 
   private:
     enum class State : std::uint8_t { waiting, starting, running, exited, removing };
+    /// A snapshot that is being made.
+    struct Copying {
+        Copying(std::string name, Done told) : id(std::move(name)), done(std::move(told)) {}
+        std::string id;
+        std::uint64_t job = 0;  ///< 0 while the sandbox is being stopped
+        bool unwanted = false;
+        Done done;
+        std::vector<Done> resumed;  ///< to be told when it runs on
+    };
     struct Sandbox {
         std::string id;
         State state = State::waiting;
@@ -52,12 +79,18 @@ class SandboxTable {
         EventLoop::Watch control_watch;
         EventLoop::Watch death_watch;
         int death_checks = 0;
+        bool paused = false;    ///< by request
+        bool freezing = false;  ///< for a pause or a snapshot
+        std::optional<Copying> copying;
+        std::vector<std::string> snapshot_layers;
+        std::string digest;              ///< of its image
         std::vector<UniqueFd> scaffold;  ///< of its mounts, dropped when nobody waits
     };
     using Entry = std::shared_ptr<Sandbox>;
 
     Status activate(Sandbox& sandbox, SlotParts parts);
     Result<std::vector<UniqueFd>> build_parts(Sandbox& sandbox) const;
+    Status restore_usr(Sandbox& sandbox) const;
     [[nodiscard]] JournalEntry journal_entry(const Sandbox& sandbox) const;
     void watch_death(const Entry& sandbox);
     void on_slot(const Entry& sandbox);
@@ -69,10 +102,19 @@ class SandboxTable {
     void remove(const Entry& sandbox);
     void forget(const Entry& sandbox, const Status& status);
     void adopt_one(const JournalEntry& entry);
+    [[nodiscard]] Freezer freezer(const Sandbox& sandbox) const;
+    Result<Entry> find_running(const std::string& id) const;
+    void freeze(const Entry& sandbox, Done done);
+    void await_frozen(const Entry& sandbox, EventLoop::Clock::time_point deadline, Done done);
+    void settle_pause(const Entry& sandbox, Status frozen, const Done& done);
+    void copy_layers(const Entry& sandbox);
+    void end_snapshot(const Entry& sandbox, Status status);
+    void give_up_snapshot(Sandbox& sandbox);
 
     EventLoop* loop_;
     const Host* host_;
     SlotPool* pool_;
+    SnapshotTable* snapshots_;
     Journal journal_;
     Exited exited_;
     std::map<std::string, Entry> sandboxes_;

@@ -38,13 +38,15 @@ Spawner::Spawner(std::unique_ptr<EventLoop> loop, const Host& host, Journal jour
     : loop_(std::move(loop)),
       host_(&host),
       pool_(*loop_, host),
-      sandboxes_(*loop_, host, pool_, std::move(journal)),
+      snapshots_(*loop_, host),
+      sandboxes_(*loop_, host, pool_, snapshots_, std::move(journal)),
       socket_(std::move(socket)) {}
 
 Status Spawner::start() {
     auto kept = sandboxes_.adopt();
     if (!kept) return kept.error();
     if (auto s = remove_leftovers(*kept); !s) return s;
+    if (auto s = snapshots_.start([this] { return sandboxes_.snapshot_layers(); }); !s) return s;
     if (auto s = pool_.start(*kept, host_->options.pool_size); !s) return s;
     sandboxes_.on_exit([this](const std::string& id, const Exit& exit) {
         for (const auto& peer : std::list(peers_)) {
@@ -137,6 +139,8 @@ void Spawner::close(const std::shared_ptr<Connection>& peer) {
     peer->watch.reset();
     peer->writable.reset();
     peers_.remove(peer);
+    for (const std::string& snapshot : peer->snapshots)
+        sandboxes_.cancel_snapshot(snapshot);
 }
 
 void Spawner::on_message(const std::shared_ptr<Connection>& peer) {
@@ -172,13 +176,15 @@ void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
                 send(weak, FailedReply{number, port.error()});
         });
     } else if (auto* destroy = std::get_if<DestroyRequest>(&message)) {
-        const std::uint64_t number = destroy->request;
-        sandboxes_.destroy(destroy->id, [this, weak, number](const Status& status) {
-            if (status)
-                send(weak, DoneReply{number});
-            else
-                send(weak, FailedReply{number, status.error()});
-        });
+        sandboxes_.destroy(destroy->id, settle(weak, destroy->request));
+    } else if (auto* pause = std::get_if<PauseRequest>(&message)) {
+        sandboxes_.pause(pause->id, settle(weak, pause->request));
+    } else if (auto* resume = std::get_if<ResumeRequest>(&message)) {
+        sandboxes_.resume(resume->id, settle(weak, resume->request));
+    } else if (auto* snapshot = std::get_if<SnapshotRequest>(&message)) {
+        take_snapshot(peer, *snapshot);
+    } else if (auto* removal = std::get_if<RemoveSnapshotRequest>(&message)) {
+        settle(weak, removal->request)(snapshots_.remove(removal->snapshot));
     } else if (auto* list = std::get_if<ListRequest>(&message)) {
         for (Observed& item : sandboxes_.list()) {
             send(peer, ObservedReply{list->request, std::move(item)});
@@ -187,6 +193,27 @@ void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
     } else {
         close(peer);
     }
+}
+
+void Spawner::take_snapshot(const std::shared_ptr<Connection>& peer,
+                            const SnapshotRequest& request) {
+    const Peer weak = peer;
+    peer->snapshots.insert(request.snapshot);
+    sandboxes_.snapshot(request.id, request.snapshot,
+                        [weak, name = request.snapshot,
+                         told = settle(weak, request.request)](const Status& status) {
+                            if (const auto held = weak.lock()) held->snapshots.erase(name);
+                            told(status);
+                        });
+}
+
+std::function<void(const Status&)> Spawner::settle(const Peer& peer, std::uint64_t request) {
+    return [this, peer, request](const Status& status) {
+        if (status)
+            send(peer, DoneReply{request});
+        else
+            send(peer, FailedReply{request, status.error()});
+    };
 }
 
 void Spawner::send(const Peer& peer, const Message& message) {

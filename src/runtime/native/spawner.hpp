@@ -34,6 +34,7 @@ class Spawner {
         std::deque<std::string> outgoing;  ///< what the peer was too slow to take
         EventLoop::Watch watch;
         UniqueFd writable_descriptor;
+        std::set<std::string> snapshots;  ///< that it waits for
         EventLoop::Watch writable;
     };
     using Peer = std::weak_ptr<Connection>;
@@ -43,6 +44,9 @@ class Spawner {
     void on_message(const std::shared_ptr<Connection>& peer);
     void greet(const std::shared_ptr<Connection>& peer, const Hello& hello);
     void handle(const std::shared_ptr<Connection>& peer, Message message);
+    void take_snapshot(const std::shared_ptr<Connection>& peer, const SnapshotRequest& request);
+    /// Tells the peer how its request ended.
+    std::function<void(const Status&)> settle(const Peer& peer, std::uint64_t request);
     void send(const Peer& peer, const Message& message);
     void flush(const std::shared_ptr<Connection>& peer);
     void close(const std::shared_ptr<Connection>& peer);
@@ -53,6 +57,7 @@ class Spawner {
     std::unique_ptr<EventLoop> loop_;
     const Host* host_;
     SlotPool pool_;
+    SnapshotTable snapshots_;
     SandboxTable sandboxes_;
     UniqueFd socket_;
     EventLoop::Watch accept_watch_;

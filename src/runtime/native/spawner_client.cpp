@@ -23,6 +23,8 @@ namespace {
 
 /// Longer than any answer of a living spawner takes.
 constexpr std::chrono::seconds answer_timeout{60};
+/// Copying a large writable layer takes its time.
+constexpr std::chrono::minutes snapshot_timeout{30};
 
 Result<UniqueFd> connect_socket(const std::filesystem::path& path) {
     sockaddr_un address{};
@@ -195,8 +197,8 @@ Awaitable<void> SpawnerClient::read_all(std::shared_ptr<State> state) {
     state->lose();
 }
 
-Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(std::uint64_t number,
-                                                                           std::string bytes) {
+Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(
+    std::uint64_t number, std::string bytes, std::chrono::seconds limit) {
     auto state = state_;
     auto waiting = std::make_shared<Pending>(state->descriptor.get_executor());
     if (bytes.size() > max_message) {
@@ -211,7 +213,7 @@ Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(std::
     state->pending.emplace(number, waiting);
     state->outgoing.push_back(std::move(bytes));
     if (state->outgoing.size() == 1) state->flush();
-    const bool answered = co_await waiting->answered.wait_for(answer_timeout);
+    const bool answered = co_await waiting->answered.wait_for(limit);
     if (!answered && !waiting->answer) {
         state->pending.erase(number);
         waiting->answer = Error(ErrorCode::timeout, "the spawner does not answer");
@@ -222,7 +224,7 @@ Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(std::
 Awaitable<Result<std::uint16_t>> SpawnerClient::create(CreateRequest request) {
     request.request = ++state_->last_number;
     std::string bytes = encode(request);
-    auto waiting = co_await exchange(request.request, std::move(bytes));
+    auto waiting = co_await exchange(request.request, std::move(bytes), answer_timeout);
     Result<Message>& answer = *waiting->answer;
     if (!answer) co_return Result<std::uint16_t>(answer.error());
     const auto* reply = std::get_if<CreateReply>(&*answer);
@@ -230,13 +232,39 @@ Awaitable<Result<std::uint16_t>> SpawnerClient::create(CreateRequest request) {
     co_return Result<std::uint16_t>(reply->port);
 }
 
-Awaitable<Status> SpawnerClient::destroy(std::string id) {
-    const std::uint64_t number = ++state_->last_number;
-    DestroyRequest request{number, std::move(id)};
-    std::string bytes = encode(request);
-    auto waiting = co_await exchange(number, std::move(bytes));
+template <class Request>
+Awaitable<Status> SpawnerClient::demand(Request request, std::chrono::seconds limit) {
+    request.request = ++state_->last_number;
+    const std::uint64_t number = request.request;
+    std::string bytes = encode(Message(std::move(request)));
+    auto waiting = co_await exchange(number, std::move(bytes), limit);
     if (!*waiting->answer) co_return Status(waiting->answer->error());
     co_return Status();
+}
+
+Awaitable<Status> SpawnerClient::destroy(std::string id) {
+    DestroyRequest request{0, std::move(id)};
+    return demand(std::move(request), answer_timeout);
+}
+
+Awaitable<Status> SpawnerClient::pause(std::string id) {
+    PauseRequest request{0, std::move(id)};
+    return demand(std::move(request), answer_timeout);
+}
+
+Awaitable<Status> SpawnerClient::resume(std::string id) {
+    ResumeRequest request{0, std::move(id)};
+    return demand(std::move(request), answer_timeout);
+}
+
+Awaitable<Status> SpawnerClient::snapshot(std::string id, std::string snapshot) {
+    SnapshotRequest request{0, std::move(id), std::move(snapshot)};
+    return demand(std::move(request), snapshot_timeout);
+}
+
+Awaitable<Status> SpawnerClient::remove_snapshot(std::string snapshot) {
+    RemoveSnapshotRequest request{0, std::move(snapshot)};
+    return demand(std::move(request), answer_timeout);
 }
 
 Awaitable<Result<std::vector<Observed>>> SpawnerClient::list() {
@@ -244,7 +272,7 @@ Awaitable<Result<std::vector<Observed>>> SpawnerClient::list() {
     const std::uint64_t number = ++state_->last_number;
     ListRequest request{number};
     std::string bytes = encode(request);
-    auto waiting = co_await exchange(number, std::move(bytes));
+    auto waiting = co_await exchange(number, std::move(bytes), answer_timeout);
     if (!*waiting->answer) co_return Listed(waiting->answer->error());
     co_return Listed(std::move(waiting->observed));
 }

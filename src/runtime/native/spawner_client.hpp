@@ -3,6 +3,7 @@
 #include "net/stream.hpp"
 #include "runtime/native/protocol.hpp"
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -31,6 +32,10 @@ class SpawnerClient {
     Awaitable<Result<std::uint16_t>> create(CreateRequest request);
     Awaitable<Status> destroy(std::string id);
     Awaitable<Result<std::vector<Observed>>> list();
+    Awaitable<Status> pause(std::string id);
+    Awaitable<Status> resume(std::string id);
+    Awaitable<Status> snapshot(std::string id, std::string snapshot);
+    Awaitable<Status> remove_snapshot(std::string snapshot);
     [[nodiscard]] const HelloReply& spawner() const;
     /// Whether answers may still come.
     [[nodiscard]] bool connected() const;
@@ -42,7 +47,11 @@ class SpawnerClient {
     explicit SpawnerClient(std::shared_ptr<State> state);
 
     static Awaitable<void> read_all(std::shared_ptr<State> state);
-    Awaitable<std::shared_ptr<Pending>> exchange(std::uint64_t number, std::string bytes);
+    Awaitable<std::shared_ptr<Pending>> exchange(std::uint64_t number, std::string bytes,
+                                                 std::chrono::seconds limit);
+    /// Sends a request that a DoneReply answers.
+    template <class Request>
+    Awaitable<Status> demand(Request request, std::chrono::seconds limit);
 
     std::shared_ptr<State> state_;
 };

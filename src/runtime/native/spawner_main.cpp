@@ -104,7 +104,7 @@ int serve(const SpawnerOptions& options) {
     if (!signals) return fail(options, signals.error());
     auto host = prepare_host(options);
     if (!host) return fail(options, host.error());
-    auto journal = Journal::open(options.own_directory() / "journal");
+    auto journal = Journal::open(journal_directory(options.state_directory));
     if (!journal) return fail(options, journal.error());
     auto loop = EventLoop::make();
     if (!loop) return fail(options, loop.error());

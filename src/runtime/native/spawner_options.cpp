@@ -75,4 +75,8 @@ std::filesystem::path SpawnerOptions::sandboxes_directory() const {
     return state_directory / "sandboxes";
 }
 
+std::filesystem::path journal_directory(const std::filesystem::path& state_directory) {
+    return state_directory / "spawner" / "journal";
+}
+
 }  // namespace opensandbox::runtime::native

@@ -32,4 +32,7 @@ struct SpawnerOptions {
     [[nodiscard]] std::filesystem::path sandboxes_directory() const;
 };
 
+/// Where the spawner of a state directory writes down its sandboxes.
+std::filesystem::path journal_directory(const std::filesystem::path& state_directory);
+
 }  // namespace opensandbox::runtime::native

@@ -58,22 +58,7 @@ void remove(SlotMaker& maker, SlotId slot) {
 }
 
 [[noreturn]] void run_worker(const Host& host, UniqueFd socket) {
-    if (socket.get() != worker_descriptor) {
-        ::dup3(socket.get(), worker_descriptor, O_CLOEXEC);
-    }
-    (void)socket.release();
-    ::close_range(worker_descriptor + 1, ~0U, 0);
-    for (int number = 1; number < NSIG; ++number)
-        ::signal(number, SIG_DFL);
-    // It ends with its socket, once what it was doing is done.
-    for (const int number : {SIGTERM, SIGINT, SIGHUP})
-        ::signal(number, SIG_IGN);
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-    UniqueFd lock(::open(worker_lock(host.options).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-    if (!lock || ::flock(lock.get(), LOCK_SH) < 0) ::_exit(1);
-    step_back();
+    if (!become_worker(host, std::move(socket))) ::_exit(1);
     auto maker = SlotMaker::open(host);
     if (!maker) {
         log::error("worker cannot begin", {{"reason", maker.error().message()}});
@@ -90,6 +75,28 @@ void remove(SlotMaker& maker, SlotId slot) {
 }
 
 }  // namespace
+
+Result<int> become_worker(const Host& host, UniqueFd socket) {
+    if (socket.get() != worker_descriptor) {
+        ::dup3(socket.get(), worker_descriptor, O_CLOEXEC);
+    }
+    (void)socket.release();
+    ::close_range(worker_descriptor + 1, ~0U, 0);
+    for (int number = 1; number < NSIG; ++number)
+        ::signal(number, SIG_DFL);
+    // It ends with its socket, once what it was doing is done.
+    for (const int number : {SIGTERM, SIGINT, SIGHUP})
+        ::signal(number, SIG_IGN);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    UniqueFd lock(::open(worker_lock(host.options).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    if (!lock || ::flock(lock.get(), LOCK_SH) < 0) return last_error("lock of workers");
+    // Held until the process ends.
+    (void)lock.release();
+    step_back();
+    return worker_descriptor;
+}
 
 Result<Worker> start_worker(const Host& host) {
     auto pair = message_pair();

@@ -17,6 +17,10 @@ struct Worker {
 /// Forks one. The caller must have one thread.
 Result<Worker> start_worker(const Host& host);
 
+/// Makes a fresh child of the spawner such a process: keeps of its descriptors only `socket`, whose
+/// number it returns, restores signals and steps back for others.
+Result<int> become_worker(const Host& host, UniqueFd socket);
+
 /// Waits until no worker of an earlier spawner runs here any more, so that nothing is made behind
 /// the back of a new one. `timeout` after ten seconds.
 Status await_earlier_workers(const SpawnerOptions& options);

@@ -64,6 +64,8 @@ SpawnerFixture::~SpawnerFixture() {
         co_return 0;
     });
     runtime_.reset();
+    // What still runs there uses the images.
+    blocking_.join();
     if (spawner_ > 0) {
         ::kill(spawner_, SIGTERM);
         ::waitpid(spawner_, nullptr, 0);
@@ -155,6 +157,76 @@ std::vector<Observed> SpawnerFixture::list() {
     auto all = run<Result<std::vector<Observed>>>(
         [&]() -> Awaitable<Result<std::vector<Observed>>> { co_return co_await runtime_->list(); });
     return all ? std::move(*all) : std::vector<Observed>();
+}
+
+Status SpawnerFixture::pause(const std::string& id) {
+    return run<Status>([&]() -> Awaitable<Status> { co_return co_await runtime_->pause(id); });
+}
+
+Status SpawnerFixture::resume(const std::string& id) {
+    return run<Status>([&]() -> Awaitable<Status> { co_return co_await runtime_->resume(id); });
+}
+
+Result<SnapshotReference> SpawnerFixture::snapshot(const std::string& id,
+                                                   const std::string& snapshot_id) {
+    return run<Result<SnapshotReference>>([&]() -> Awaitable<Result<SnapshotReference>> {
+        co_return co_await runtime_->snapshot(id, snapshot_id);
+    });
+}
+
+Result<SnapshotReference> SpawnerFixture::snapshot(const std::string& id,
+                                                   const std::string& snapshot_id,
+                                                   const std::function<bool()>& meanwhile) {
+    using Taken = Result<SnapshotReference>;
+    return run<Taken>([&]() -> Awaitable<Taken> {
+        auto result = std::make_shared<std::optional<Taken>>();
+        auto task = [](Runtime& runtime, std::string sandbox, std::string snapshot,
+                       std::shared_ptr<std::optional<Taken>> into) -> Awaitable<void> {
+            auto taken = co_await runtime.snapshot(sandbox, snapshot);
+            into->emplace(std::move(taken));
+        };
+        net::spawn(loop_.get_executor(), task(*runtime_, id, snapshot_id, result), "snapshot");
+        while (!meanwhile())
+            co_await net::sleep_for(1ms);
+        while (!*result)
+            co_await net::sleep_for(5ms);
+        co_return std::move(**result);
+    });
+}
+
+Status SpawnerFixture::remove_snapshot(const std::string& snapshot_id) {
+    return run<Status>([&]() -> Awaitable<Status> {
+        SnapshotReference reference(snapshot_id, snapshot_id);
+        co_return co_await runtime_->remove_snapshot(reference);
+    });
+}
+
+std::set<std::string> SpawnerFixture::snapshots() {
+    using Listed = Result<std::vector<SnapshotReference>>;
+    auto all =
+        run<Listed>([&]() -> Awaitable<Listed> { co_return co_await runtime_->list_snapshots(); });
+    REQUIRE(all.has_value());
+    std::set<std::string> ids;
+    for (const SnapshotReference& item : *all)
+        ids.insert(item.id);
+    return ids;
+}
+
+std::set<std::string> SpawnerFixture::snapshot_files() const {
+    std::set<std::string> found;
+    const fs::path root = state_ / "snapshots";
+    for (const fs::path& path : {root, root / "layers", root / "staging", root / "gone"})
+        add_names(path, found);
+    for (const char* fixed : {"layers", "staging", "gone"})
+        found.erase((root / fixed).string());
+    return found;
+}
+
+fs::path SpawnerFixture::slot_of(const std::string& id) const {
+    auto entry =
+        native::parse_entry(native::read_file_or_empty(state_ / "spawner" / "journal" / id));
+    REQUIRE(entry.has_value());
+    return state_ / "sandboxes" / native::slot_name(entry->slot);
 }
 
 Exit SpawnerFixture::wait_exit(const std::string& id) {

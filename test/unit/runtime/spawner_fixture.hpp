@@ -39,6 +39,21 @@ class SpawnerFixture {
     Result<AgentAddress> create(const SandboxSpec& spec);
     Status destroy(const std::string& id);
     std::vector<Observed> list();
+    Status pause(const std::string& id);
+    Status resume(const std::string& id);
+    Result<SnapshotReference> snapshot(const std::string& id, const std::string& snapshot_id);
+    /// The same; calls `meanwhile` again and again until it returns true.
+    Result<SnapshotReference> snapshot(const std::string& id, const std::string& snapshot_id,
+                                       const std::function<bool()>& meanwhile);
+    Status remove_snapshot(const std::string& snapshot_id);
+    /// Ids of all snapshots, sorted.
+    std::set<std::string> snapshots();
+    /// Entries of <state>/snapshots but its fixed directories: records, layers, what is going.
+    [[nodiscard]] std::set<std::string> snapshot_files() const;
+    /// Where the writable layer of a sandbox is.
+    [[nodiscard]] std::filesystem::path slot_of(const std::string& id) const;
+    [[nodiscard]] const std::filesystem::path& state() const { return state_; }
+    [[nodiscard]] image::Store& images() { return *images_; }
     /// Waits until the sandbox's end was told.
     Exit wait_exit(const std::string& id);
 

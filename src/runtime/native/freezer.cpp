@@ -1,0 +1,56 @@
+#include "runtime/native/freezer.hpp"
+
+#include "runtime/native/kernel.hpp"
+
+#include <algorithm>
+
+namespace opensandbox::runtime::native {
+
+namespace {
+
+bool has_freezer(const CgroupHierarchy& tree) {
+    return tree.unified || tree.controllers.contains("freezer");
+}
+
+}  // namespace
+
+bool Freezer::available(const std::vector<CgroupHierarchy>& hierarchies) {
+    return std::ranges::any_of(hierarchies, has_freezer);
+}
+
+Freezer::Freezer(const CgroupTree& tree, const std::string& slot) {
+    for (const CgroupHierarchy& hierarchy : tree.hierarchies()) {
+        if (!has_freezer(hierarchy) || unified_) continue;
+        directory_ = hierarchy.base / slot;
+        unified_ = hierarchy.unified;
+    }
+}
+
+Status Freezer::freeze() const {
+    if (directory_.empty()) {
+        return Error(ErrorCode::unsupported, "this host's control groups cannot freeze");
+    }
+    if (unified_) return write_file(directory_ / "cgroup.freeze", "1");
+    return write_file(directory_ / "freezer.state", "FROZEN");
+}
+
+Status Freezer::thaw() const {
+    if (directory_.empty()) return {};
+    if (unified_) return write_file(directory_ / "cgroup.freeze", "0");
+    return write_file(directory_ / "freezer.state", "THAWED");
+}
+
+bool Freezer::frozen() const {
+    if (directory_.empty()) return false;
+    if (!unified_) return read_file_or_empty(directory_ / "freezer.state").starts_with("FROZEN");
+    const std::string events = read_file_or_empty(directory_ / "cgroup.events");
+    return events.find("frozen 1") != std::string::npos;
+}
+
+bool Freezer::asked() const {
+    if (directory_.empty()) return false;
+    if (!unified_) return !read_file_or_empty(directory_ / "freezer.state").starts_with("THAWED");
+    return read_file_or_empty(directory_ / "cgroup.freeze").starts_with("1");
+}
+
+}  // namespace opensandbox::runtime::native

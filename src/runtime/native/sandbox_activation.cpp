@@ -1,0 +1,121 @@
+#include "runtime/native/message_socket.hpp"
+#include "runtime/native/overlay.hpp"
+#include "runtime/native/sandbox_description.hpp"
+#include "runtime/native/sandbox_table.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <iterator>
+#include <unistd.h>
+
+/// What turns a blank into the sandbox that was asked for, on the spawner's side.
+namespace opensandbox::runtime::native {
+
+namespace {
+
+/// The agent's socket, in the host's network namespace, on a port of the kernel's choice.
+Result<UniqueFd> listen_on(const std::string& host, std::uint16_t& port) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
+        return Error(ErrorCode::invalid_argument, "publish host " + host + ": an IPv4 address");
+    }
+    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    if (!fd) return last_error("socket");
+    auto* generic = reinterpret_cast<sockaddr*>(&address);
+    socklen_t size = sizeof address;
+    if (::bind(fd.get(), generic, size) < 0) return last_error("bind " + host);
+    if (::listen(fd.get(), 4096) < 0) return last_error("listen");
+    if (::getsockname(fd.get(), generic, &size) < 0) return last_error("getsockname");
+    port = ntohs(address.sin_port);
+    return fd;
+}
+
+}  // namespace
+
+/// What the slot gets: the listener, its root, and for the host's image a /usr.
+Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const {
+    std::vector<UniqueFd> out;
+    auto listener = listen_on(host_->options.publish_host, sandbox.port);
+    if (!listener) return listener.error().within("listener");
+    out.push_back(std::move(*listener));
+    std::vector<std::string> lowers;
+    for (const std::string& name : sandbox.snapshot_layers)
+        lowers.push_back((snapshots_->files().layer(name) / "u").string());
+    std::ranges::copy(sandbox.request.layers, std::back_inserter(lowers));
+    OverlaySpec spec;
+    spec.lowers = lowers;
+    spec.user_namespace = sandbox.parts.user_namespace.get();
+    spec.shift_lowers = host_->shift_ids;
+    spec.base = sandbox.parts.base.get();
+    spec.id_base = host_->id_base(sandbox.parts.slot);
+    auto root = build_overlay(spec);
+    if (!root) return root.error().within("root");
+    out.push_back(std::move(root->mount));
+    sandbox.scaffold = std::move(root->scaffold);
+    if (sandbox.request.usr.empty()) return out;
+    if (sandbox.request.usr != "/usr") {
+        return Error(ErrorCode::unsupported, "usr: only the host's own can be shared");
+    }
+    if (auto s = restore_usr(sandbox); !s) return s.error().within("/usr");
+    out.push_back(std::move(sandbox.parts.usr));
+    return out;
+}
+
+/// The blank brings an overlay over the host's /usr; one that snapshots changed is built anew.
+Status SandboxTable::restore_usr(Sandbox& sandbox) const {
+    std::vector<std::string> lowers;
+    for (const std::string& name : sandbox.snapshot_layers) {
+        const auto path = snapshots_->files().layer(name) / "u2";
+        if (::access(path.c_str(), F_OK) == 0) lowers.push_back(path.string());
+    }
+    if (lowers.empty()) return {};
+    lowers.emplace_back("/usr");
+    // Two overlays cannot share a writable layer.
+    sandbox.parts.usr.reset();
+    OverlaySpec spec;
+    spec.lowers = lowers;
+    spec.user_namespace = sandbox.parts.user_namespace.get();
+    spec.shift_lowers = host_->shift_usr;
+    spec.base = sandbox.parts.base.get();
+    spec.upper = "u2";
+    spec.work = "w2";
+    spec.id_base = host_->id_base(sandbox.parts.slot);
+    auto usr = build_overlay(spec);
+    if (!usr) return usr.error();
+    sandbox.parts.usr = std::move(usr->mount);
+    std::ranges::move(usr->scaffold, std::back_inserter(sandbox.scaffold));
+    return {};
+}
+
+Status SandboxTable::activate(Sandbox& sandbox, SlotParts parts) {
+    sandbox.state = State::starting;
+    sandbox.parts = std::move(parts);
+    auto built = build_parts(sandbox);
+    if (!built) return built.error();
+    const auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(sandbox.parts.slot));
+    if (auto s = cgroup.set_limits(sandbox.request.limits); !s) return s.error().within("limits");
+    const SandboxDescription description = describe(sandbox.request);
+    std::string bytes = encode(sandbox.request);
+    std::vector<int> descriptors;
+    for (const UniqueFd& fd : *built)
+        descriptors.push_back(fd.get());
+    auto sent = send_message(sandbox.parts.control.get(), bytes, descriptors);
+    // The token is the slot's alone from here on: later slots are copies of this process.
+    ::explicit_bzero(bytes.data(), bytes.size());
+    ::explicit_bzero(sandbox.request.agent_token.data(), sandbox.request.agent_token.size());
+    sandbox.request = {};
+    if (!sent) return sent.error().within("slot");
+    std::ranges::move(*built, std::back_inserter(sandbox.scaffold));
+    // While the slot works.
+    if (auto s = write_description(host_->slot_directory(sandbox.parts.slot), description); !s) {
+        return s;
+    }
+    sandbox.start_time = process_start_time(sandbox.parts.pid).value_or(0);
+    return journal_.write(journal_entry(sandbox));
+}
+
+}  // namespace opensandbox::runtime::native
