@@ -13,6 +13,10 @@ Lifecycle::Lifecycle(asio::any_io_executor executor, asio::thread_pool& blocking
       rules_(std::move(rules)),
       keys_(executor),
       turns_(executor),
+      holds_(executor),
+      snapshots_(
+          executor, [this](Awaitable<void> task, auto name) { spawn(std::move(task), name); },
+          blocking, store.snapshots(), runtime, index_, holds_),
       wake_(executor) {}
 
 std::string Lifecycle::error_code(std::string_view suffix) const {
@@ -103,12 +107,14 @@ Awaitable<Result<std::string>> Lifecycle::patch_metadata(std::string id,
 
 Awaitable<void> Lifecycle::stop(std::chrono::milliseconds grace) {
     stopping_ = true;
+    snapshots_.stop();
     wake_.notify();
     constexpr std::chrono::milliseconds kStep(5);
     auto deadline = std::chrono::steady_clock::now() + grace;
-    while (busy_ > 0 && std::chrono::steady_clock::now() < deadline)
+    auto busy = [this] { return busy_ > 0 || snapshots_.busy() > 0; };
+    while (busy() && std::chrono::steady_clock::now() < deadline)
         co_await net::sleep_for(kStep);
-    if (busy_ > 0) log::warn("stopped with changes in flight; they are settled at the next start");
+    if (busy()) log::warn("stopped with changes in flight; they are settled at the next start");
 }
 
 }  // namespace opensandbox::lifecycle

@@ -6,6 +6,7 @@
 #include "lifecycle/keyed_mutex.hpp"
 #include "lifecycle/recovery_plan.hpp"
 #include "lifecycle/sandbox_index.hpp"
+#include "lifecycle/snapshots.hpp"
 #include "model/metadata.hpp"
 #include "net/task.hpp"
 
@@ -70,6 +71,11 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     /// The sandbox's JSON after the patch.
     Awaitable<Result<std::string>> patch_metadata(std::string id, model::MetadataPatch patch);
     [[nodiscard]] Result<AgentAccess> agent(std::string_view id) const;
+    /// 409 `<P>::SANDBOX_NOT_RUNNING` / `_NOT_PAUSED`, 500 `_PAUSE_FAILED` / `_RESUME_FAILED`; 501
+    /// where the runtime cannot.
+    Awaitable<Status> pause(std::string id);
+    Awaitable<Status> resume(std::string id);
+    [[nodiscard]] Snapshots& snapshots() { return snapshots_; }
 
     // Diagnostics (lifecycle 5).
 
@@ -105,7 +111,12 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<void> run_expiry();
     Awaitable<void> forget_old_keys();
 
+    Awaitable<Status> set_status(std::string id, model::SandboxStatus status);
+    Awaitable<Status> change_over(std::string id, model::SandboxStatus before, bool to_paused);
+    Awaitable<void> handle_change(std::string id, runtime::Change change);
+
     Awaitable<Status> recover();
+    Awaitable<Status> settle(const RecoveryPlan& plan);
     Awaitable<void> remove_remains(std::string id);
     Awaitable<void> destroy_orphan(std::string id);
     Awaitable<void> handle_exit(std::string id, runtime::Exit exit);
@@ -119,7 +130,12 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     SandboxIndex index_;
     ExpiryQueue expiry_;
     KeyTable keys_;
+    /// What changes one sandbox takes turns.
     KeyedMutex turns_;
+    /// What needs a sandbox to stay as it is, or ends that, takes turns here first: a snapshot may
+    /// take long, and renewals must not wait for it.
+    KeyedMutex holds_;
+    Snapshots snapshots_;
     net::Event wake_;
     std::map<std::string, std::shared_ptr<Removal>, std::less<>> removals_;
     std::size_t busy_ = 0;  ///< creates and removals in flight

@@ -64,13 +64,18 @@ Result<Lifecycle::Created> Lifecycle::replay(const std::string& id,
 Awaitable<Result<Lifecycle::Created>> Lifecycle::make(model::CreateRequest request,
                                                       std::optional<IdempotencyKey> key,
                                                       Requester requester) {
-    auto admitted = admit(request, rules_, now());
+    FindSnapshot source = [this, &requester](const std::string& snapshot) {
+        return snapshots_.source(snapshot, requester.tenant);
+    };
+    auto admitted = admit(request, rules_, now(), source);
     if (!admitted) co_return admitted.error();
     admitted->record.tenant = requester.tenant;
     ++busy_;
     ScopeExit idle([this] { --busy_; });
 
     std::string id = admitted->record.sandbox.id;
+    for (const std::string& warning : admitted->warnings)
+        log::warn("create", {{"sandbox", id}, {"note", warning}});
     auto turn = co_await turns_.lock(id);
     std::optional<store::KeyRecord> key_record;
     if (key) {

@@ -10,6 +10,10 @@ Awaitable<Status> Lifecycle::start() {
     runtime_.on_exit([weak](const std::string& id, const runtime::Exit& exit) {
         if (auto self = weak.lock()) self->spawn(self->handle_exit(id, exit), "record an exit");
     });
+    runtime_.on_change([weak](const std::string& id, runtime::Change change) {
+        if (auto self = weak.lock())
+            self->spawn(self->handle_change(id, change), "record a change");
+    });
     auto recovered = co_await recover();
     if (!recovered) co_return recovered;
     spawn(run_expiry(), "expiry");
@@ -37,6 +41,29 @@ Awaitable<Status> Lifecycle::recover() {
     if (!observed) co_return observed.error().within("runtime");
 
     RecoveryPlan plan = plan_recovery(rows.value(), observed.value(), now());
+    auto settled = co_await settle(plan);
+    if (!settled) co_return settled;
+    auto snapshots = co_await snapshots_.recover();
+    if (!snapshots) co_return snapshots;
+    index_.for_each([&](const store::SandboxRecord& record) {
+        if (record.sandbox.expires_at) expiry_.set(record.sandbox.id, *record.sandbox.expires_at);
+    });
+    for (const std::string& id : plan.remove)
+        spawn(remove_remains(id), "finish a removal");
+    for (const std::string& id : plan.orphans)
+        spawn(destroy_orphan(id), "destroy an orphan");
+    if (!rows->empty() || !plan.orphans.empty() || !plan.adopt_new.empty()) {
+        log::info("recovered", {{"adopted", plan.adopt.size()},
+                                {"taken_over", plan.adopt_new.size()},
+                                {"ended", plan.ended.size()},
+                                {"removed", plan.remove.size()},
+                                {"orphans", plan.orphans.size()}});
+    }
+    co_return Status();
+}
+
+/// Brings rows in line with what the runtime has.
+Awaitable<Status> Lifecycle::settle(const RecoveryPlan& plan) {
     for (const auto& [id, status] : plan.ended) {
         Change change = [id = id, status = status](store::SandboxStore& s) {
             return s.set_status(id, status);
@@ -50,27 +77,22 @@ Awaitable<Status> Lifecycle::recover() {
     for (const auto& object : plan.adopt) {
         const auto* entry = index_.find(object.id);
         store::SandboxRecord record = entry->record;
-        bool known = record.sandbox.status.state == model::SandboxState::running;
+        auto state = object.paused ? model::SandboxState::paused : model::SandboxState::running;
+        bool known = record.sandbox.status.state == state;
         if (known && record.endpoints == object.endpoints) continue;
         record.endpoints = object.endpoints;
-        if (!known) record.sandbox.status = running(now());
+        if (!known) record.sandbox.status = object.paused ? paused(now()) : running(now());
         Change change = [record](store::SandboxStore& s) { return s.set_running(record); };
         auto committed = co_await commit(std::move(change));
         if (!committed) co_return committed;
         index_.put(record);
     }
-    index_.for_each([&](const store::SandboxRecord& record) {
-        if (record.sandbox.expires_at) expiry_.set(record.sandbox.id, *record.sandbox.expires_at);
-    });
-    for (const std::string& id : plan.remove)
-        spawn(remove_remains(id), "finish a removal");
-    for (const std::string& id : plan.orphans)
-        spawn(destroy_orphan(id), "destroy an orphan");
-    if (!rows->empty() || !plan.orphans.empty()) {
-        log::info("recovered", {{"adopted", plan.adopt.size()},
-                                {"ended", plan.ended.size()},
-                                {"removed", plan.remove.size()},
-                                {"orphans", plan.orphans.size()}});
+    for (const auto& record : plan.adopt_new) {
+        Change change = [record](store::SandboxStore& s) { return s.insert(record, std::nullopt); };
+        auto committed = co_await commit(std::move(change));
+        if (!committed) co_return committed;
+        index_.put(record);
+        log::info("sandbox of another server taken over", {{"sandbox", record.sandbox.id}});
     }
     co_return Status();
 }

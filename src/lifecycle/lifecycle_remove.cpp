@@ -53,6 +53,7 @@ Awaitable<Status> Lifecycle::remove_once(std::string id, bool only_if_due, bool&
 }
 
 Awaitable<Status> Lifecycle::remove_locked(std::string id, bool only_if_due, bool& skipped) {
+    auto hold = co_await holds_.lock(id);
     auto turn = co_await turns_.lock(id);
     const auto* entry = index_.find(id);
     if (!entry) co_return not_found(id);

@@ -6,6 +6,29 @@
 #include <set>
 
 namespace opensandbox::lifecycle {
+namespace {
+
+/// The row of an object that another server made.
+store::SandboxRecord adopted(const runtime::Observed& object, Timestamp now) {
+    store::SandboxRecord record;
+    record.sandbox = object.adoption->sandbox;
+    record.sandbox.id = object.id;
+    record.sandbox.status = object.exit     ? exited(*object.exit, now)
+                            : object.paused ? paused(now)
+                                            : running(now);
+    if (record.sandbox.created_at == Timestamp()) record.sandbox.created_at = now;
+    record.base_image = record.sandbox.image_uri;
+    record.endpoints = object.endpoints;
+    record.renew_seconds = object.adoption->renew_seconds;
+    return record;
+}
+
+bool is_due(const runtime::Observed& object, Timestamp now) {
+    const auto& expires_at = object.adoption->sandbox.expires_at;
+    return expires_at && *expires_at <= now;
+}
+
+}  // namespace
 
 RecoveryPlan plan_recovery(const std::vector<store::SandboxRecord>& rows,
                            const std::vector<runtime::Observed>& observed, Timestamp now) {
@@ -33,7 +56,12 @@ RecoveryPlan plan_recovery(const std::vector<store::SandboxRecord>& rows,
         }
     }
     for (const auto& object : observed) {
-        if (!known.contains(object.id)) plan.orphans.push_back(object.id);
+        if (known.contains(object.id)) continue;
+        if (object.adoption && !is_due(object, now)) {
+            plan.adopt_new.push_back(adopted(object, now));
+        } else {
+            plan.orphans.push_back(object.id);
+        }
     }
     return plan;
 }

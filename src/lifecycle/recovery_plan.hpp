@@ -18,7 +18,9 @@ struct RecoveryPlan {
     std::vector<std::pair<std::string, model::SandboxStatus>> ended;
     /// Rows whose creation or removal was cut short: removed, with what the runtime may have.
     std::vector<std::string> remove;
-    /// Objects of the runtime without a row.
+    /// Objects without a row that another server left to us: they get one.
+    std::vector<store::SandboxRecord> adopt_new;
+    /// Objects of the runtime without a row, and those left to us that are due.
     std::vector<std::string> orphans;
 };
 

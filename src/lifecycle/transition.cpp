@@ -13,6 +13,18 @@ SandboxStatus running(Timestamp at) {
     return {SandboxState::running, "CONTAINER_RUNNING", "Sandbox is running.", at};
 }
 
+SandboxStatus pausing(Timestamp at) {
+    return {SandboxState::pausing, "PAUSING", "Sandbox is being paused.", at};
+}
+
+SandboxStatus paused(Timestamp at) {
+    return {SandboxState::paused, "CONTAINER_PAUSED", "Sandbox is paused.", at};
+}
+
+SandboxStatus resuming(Timestamp at) {
+    return {SandboxState::resuming, "RESUMING", "Sandbox is being resumed.", at};
+}
+
 SandboxStatus deleting(Timestamp at) {
     return {SandboxState::stopping, "DELETING", "Sandbox is being removed.", at};
 }

@@ -8,6 +8,9 @@ namespace opensandbox::lifecycle {
 
 model::SandboxStatus starting(Timestamp at);
 model::SandboxStatus running(Timestamp at);
+model::SandboxStatus pausing(Timestamp at);
+model::SandboxStatus paused(Timestamp at);
+model::SandboxStatus resuming(Timestamp at);
 model::SandboxStatus deleting(Timestamp at);
 /// Code 0 without a reason of the backend's: Terminated; anything else: Failed.
 model::SandboxStatus exited(const runtime::Exit& exit, Timestamp now);

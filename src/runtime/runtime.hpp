@@ -38,6 +38,8 @@ struct SnapshotReference {
     SnapshotReference(std::string i, std::string d) : id(std::move(i)), data(std::move(d)) {}
     std::string id;    ///< UUID of the API
     std::string data;  ///< the backend's own name of it: an image reference, a layer
+    /// In a list: made for this server's store, so that without a row it is an orphan.
+    bool owned = false;
 };
 
 /// What a backend can do; what it cannot is refused before anything is made, naming the field.
