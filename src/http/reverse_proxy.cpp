@@ -157,18 +157,24 @@ Awaitable<void> pass_response(Exchange& exchange, ClientResponse& response,
 Awaitable<void> forward(Exchange& exchange, Client& client, Forwarding forwarding) {
     auto executor = co_await asio::this_coro::executor;
     auto link = std::make_shared<Link>();
-    ClientRequest request = make_request(exchange, forwarding);
     bool upgrading = is_upgrade(exchange);
     bool bodiless = exchange.body().content_length() == std::uint64_t(0);
     WatchedBody body(exchange.body(), [&] { watch_client(exchange, link, executor); });
-    if (bodiless) {
-        watch_client(exchange, link, executor);
-    } else {
-        request.stream = &body;
-        request.full_duplex = true;
+    if (bodiless) watch_client(exchange, link, executor);
+    auto sender = [&] {
+        ClientRequest request = make_request(exchange, forwarding);
+        if (!bodiless) {
+            request.stream = &body;
+            request.full_duplex = true;
+        }
+        request.abort = &link->sending;
+        return client.send(forwarding.origin, std::move(request));
+    };
+    auto response = co_await sender();
+    bool unreachable = !response && response.error().code() == ErrorCode::unavailable;
+    if (unreachable && forwarding.reroute && forwarding.reroute(forwarding)) {
+        response = co_await sender();
     }
-    request.abort = &link->sending;
-    auto response = co_await client.send(forwarding.origin, std::move(request));
     if (!response) {
         link->over = true;
         co_await report_failure(exchange, forwarding, response.error());

@@ -13,6 +13,9 @@ namespace opensandbox::http {
 struct Forwarding {
     Origin origin;
     std::string target;  ///< raw request target for the backend
+    /// Asked when no connection could be made, before anything was sent: may change where the
+    /// request goes, and returns whether it is to be tried again.
+    std::function<bool(Forwarding&)> reroute;
     /// Edits the fields before they are sent to the backend, after hop-by-hop ones were removed.
     std::function<void(Fields&)> edit_request;
     /// Edits the fields of the backend's answer, after hop-by-hop ones were removed.

@@ -3,6 +3,7 @@
 #include "base/unique_fd.hpp"
 #include "http/message.hpp"
 #include "server/auth.hpp"
+#include "server/proxy_rules.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -36,6 +37,24 @@ std::string public_host(const Config& config, bool in_container,
     if (!is_wildcard(config.publish_host)) return config.publish_host;
     if (is_wildcard(config.host)) return outward_address();
     return config.host;
+}
+
+std::optional<DirectEndpoint> direct_endpoint(const model::Endpoints& endpoints,
+                                              std::string_view public_host, std::uint16_t port) {
+    std::uint16_t agent = endpoints.agent.port;
+    if (endpoints.host_network) {
+        return DirectEndpoint(join_host_port(public_host, port), port == kAgentPort);
+    }
+    if (port == kAgentPort && agent != 0) {
+        return DirectEndpoint(join_host_port(public_host, agent), true);
+    }
+    bool publishes_ports = endpoints.http_port != 0 && agent != 0;
+    if (!publishes_ports) return std::nullopt;
+    if (port == kHttpPort) {
+        return DirectEndpoint(join_host_port(public_host, endpoints.http_port), false);
+    }
+    return DirectEndpoint(join_host_port(public_host, agent) + "/proxy/" + std::to_string(port),
+                          true);
 }
 
 std::string join_host_port(std::string_view host, std::uint16_t port) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include "model/endpoints.hpp"
 #include "server/config.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -15,6 +17,18 @@ namespace opensandbox::server {
 /// the wildcard, the configured host or this machine's outward address.
 std::string public_host(const Config& config, bool in_container,
                         const std::function<std::string()>& outward_address);
+
+/// Where clients reach a port without this server.
+struct DirectEndpoint {
+    DirectEndpoint(std::string a, bool through) : address(std::move(a)), through_agent(through) {}
+    std::string address;  ///< host:port[/path]
+    bool through_agent;   ///< which wants its token
+};
+/// The table of lifecycle 3.1: the port itself in the host's network, 8080 by its published port,
+/// others by way of the agent. Empty where a runtime publishes the agent alone: other ports are
+/// reached through the server.
+std::optional<DirectEndpoint> direct_endpoint(const model::Endpoints& endpoints,
+                                              std::string_view public_host, std::uint16_t port);
 
 /// `host:port`; an IPv6 address gets its brackets.
 std::string join_host_port(std::string_view host, std::uint16_t port);

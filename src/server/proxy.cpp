@@ -43,8 +43,30 @@ Awaitable<void> refuse_early(http::Exchange& exchange, http::Response response,
     co_await exchange.respond(std::move(response));
 }
 
+/// What the ways of one request share.
+struct Passage {
+    Passage(lifecycle::AgentAccess a, Origination f, std::uint16_t p, std::string r)
+        : agent(std::move(a)), from(std::move(f)), port(p), rest(std::move(r)) {}
+    lifecycle::AgentAccess agent;
+    Origination from;
+    std::uint16_t port;
+    std::string rest;  ///< of the target, raw
+};
+
+void lead(http::Forwarding& forwarding, const ProxyRoute& route,
+          const std::shared_ptr<Passage>& passage) {
+    forwarding.origin = http::Origin(route.host, route.port);
+    forwarding.target = route_target(route, passage->port, passage->rest);
+    forwarding.edit_request = [route, passage](http::Fields& fields) {
+        edit_proxy_request(fields, route, passage->port, passage->agent.token, passage->from);
+    };
+    forwarding.failure_in = nullptr;
+    if (route.through_agent && passage->port != kAgentPort) forwarding.failure_in = agent_failure;
+}
+
 http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
-                               const lifecycle::AgentAccess& agent, std::uint16_t port) {
+                               const ProxyRoute& route, lifecycle::AgentAccess agent,
+                               std::uint16_t port) {
     ProxyTarget target = split_proxy_target(exchange.request().target);
     std::string location_prefix = target.prefix;
     if (std::string path = eip_path(services.config.eip); !path.empty()) {
@@ -54,15 +76,18 @@ http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
     Origination from;
     from.host = exchange.request().fields.get("Host").value_or("");
     from.peer = exchange.peer_address();
-    from.trusted = has_valid_key(exchange.request(), services.api_key);
-
+    // Tenants were asked for their key before.
+    from.trusted = services.tenants || has_valid_key(exchange.request(), services.api_key);
+    auto passage =
+        std::make_shared<Passage>(std::move(agent), std::move(from), port, std::move(target.rest));
     http::Forwarding forwarding;
-    forwarding.origin = http::Origin(agent.endpoints.agent.host, agent.endpoints.agent.port);
-    forwarding.target = agent_target(port, target.rest);
-    forwarding.edit_request = [port, token = agent.token, from](http::Fields& fields) {
-        edit_proxy_request(fields, port, token, from);
-    };
-    if (port != kAgentPort) forwarding.failure_in = agent_failure;
+    lead(forwarding, route, passage);
+    if (auto other = detour(passage->agent.endpoints, route)) {
+        forwarding.reroute = [other = *other, passage](http::Forwarding& again) {
+            lead(again, other, passage);
+            return true;
+        };
+    }
     forwarding.edit_response = [location_prefix, &exchange](http::ResponseHead& head) {
         rewrite_location(head.fields, location_prefix);
         head.fields.erase("Server");
@@ -71,8 +96,8 @@ http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
             if (!http::equal_ignoring_case(name, "Vary")) head.fields.erase(name);
         }
     };
-    std::string backend = "port " + std::to_string(port) + " of sandbox " + exchange.sandbox_id;
-    forwarding.render_error = [backend](const Error& error) {
+    forwarding.render_error = [port, &exchange](const Error& error) {
+        std::string backend = "port " + std::to_string(port) + " of sandbox " + exchange.sandbox_id;
         return render_backend_error(error, backend);
     };
     forwarding.websocket_failure_code = kWebSocketInternalError;
@@ -98,14 +123,15 @@ Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
         refusal = error_response(agent.error());
         co_return co_await refuse_early(exchange, std::move(refusal), std::move(reason));
     }
-    if (agent->status.state != model::SandboxState::running || agent->endpoints.agent.port == 0) {
+    auto route = choose_route(agent->endpoints, *port, services.config.resolve_internal);
+    if (agent->status.state != model::SandboxState::running || !route) {
         std::string reason = "Sandbox " + id + " is " +
                              std::string(model::to_string(agent->status.state)) + ": " +
                              agent->status.message;
         refusal = error_response(502, "BACKEND_CONNECTION_FAILED", reason);
         co_return co_await refuse_early(exchange, std::move(refusal), std::move(reason));
     }
-    auto forwarding = forwarding_to(services, exchange, *agent, *port);
+    auto forwarding = forwarding_to(services, exchange, *route, std::move(*agent), *port);
     co_await http::forward(exchange, services.backends, std::move(forwarding));
 }
 

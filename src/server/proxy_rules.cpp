@@ -35,28 +35,55 @@ ProxyTarget split_proxy_target(std::string_view raw) {
     return {std::string(raw.substr(0, at)), std::string(raw.substr(at))};
 }
 
-std::string agent_target(std::uint16_t port, std::string_view rest) {
-    std::string target = port == kAgentPort ? "" : "/proxy/" + std::to_string(port);
+std::optional<ProxyRoute> choose_route(const model::Endpoints& endpoints, std::uint16_t port,
+                                       bool resolve_internal) {
+    const model::AgentAddress& agent = endpoints.agent;
+    bool through_sidecar = !endpoints.egress_token.empty();
+    bool direct = resolve_internal && !through_sidecar;
+    if (endpoints.host_network) {
+        if (port == kAgentPort && agent.port != 0) return ProxyRoute(agent.host, agent.port, true);
+        return ProxyRoute("127.0.0.1", port, false);
+    }
+    // An agent that is published alone need not listen on the sandbox's own address.
+    bool only_published = port == kAgentPort && agent.port != 0 && endpoints.http_port == 0;
+    if (direct && !endpoints.internal_host.empty() && !only_published) {
+        return ProxyRoute(endpoints.internal_host, port, port == kAgentPort);
+    }
+    if (agent.port == 0) return std::nullopt;
+    if (port == kHttpPort && endpoints.http_port != 0) {
+        return ProxyRoute(agent.host, endpoints.http_port, false);
+    }
+    return ProxyRoute(agent.host, agent.port, true);
+}
+
+std::optional<ProxyRoute> detour(const model::Endpoints& endpoints, const ProxyRoute& refused) {
+    const model::AgentAddress& agent = endpoints.agent;
+    if (refused.through_agent || endpoints.host_network || agent.port == 0) return std::nullopt;
+    return ProxyRoute(agent.host, agent.port, true);
+}
+
+std::string route_target(const ProxyRoute& route, std::uint16_t port, std::string_view rest) {
+    std::string target;
+    if (route.through_agent && port != kAgentPort) target = "/proxy/" + std::to_string(port);
     if (!rest.starts_with('/')) target += '/';
     target += rest;
     return target;
 }
 
-void edit_proxy_request(http::Fields& fields, std::uint16_t port, const std::string& token,
-                        const Origination& from) {
+void edit_proxy_request(http::Fields& fields, const ProxyRoute& route, std::uint16_t port,
+                        const std::string& token, const Origination& from) {
     for (const char* name : kDropped)
         fields.erase(name);
     // The service sees the address under which it listens; the agent relays it as it is.
-    if (port != kAgentPort) fields.set("Host", "127.0.0.1:" + std::to_string(port));
+    bool relayed = route.through_agent && port != kAgentPort;
+    if (relayed) fields.set("Host", "127.0.0.1:" + std::to_string(port));
     fields.set("X-Forwarded-Proto", "http");
     if (!from.host.empty()) fields.set("X-Forwarded-Host", from.host);
     if (!from.peer.empty()) fields.set("X-Forwarded-For", from.peer);
-    if (token.empty()) return;
+    if (token.empty() || !route.through_agent) return;
     // The agent's own routes act inside the sandbox: they need the token from the client, or the
     // server's key. Other ports are open to whoever knows the id; the agent only relays.
-    if (port != kAgentPort || (from.trusted && !fields.has(kTokenField))) {
-        fields.set(kTokenField, token);
-    }
+    if (relayed || (from.trusted && !fields.has(kTokenField))) fields.set(kTokenField, token);
 }
 
 std::optional<Error> agent_failure(const http::ResponseHead& head) {

@@ -3,11 +3,10 @@
 #include "server/api/services.hpp"
 #include "server/endpoint_address.hpp"
 #include "server/error_response.hpp"
+#include "server/proxy_rules.hpp"
 
 namespace opensandbox::server {
 namespace {
-
-constexpr std::uint16_t kAgentPort = 44772;
 
 /// The query of an endpoint request.
 struct EndpointQuery {
@@ -47,6 +46,17 @@ std::string request_host(const http::Exchange& exchange, const Config& config) {
     return host ? std::string(*host) : join_host_port(config.host, config.port);
 }
 
+std::string render(const std::string& endpoint, const http::Fields& headers) {
+    std::string body = "{\"endpoint\":" + model::json_string(endpoint);
+    std::string list;
+    for (const auto& [name, value] : headers) {
+        list +=
+            (list.empty() ? "" : ",") + model::json_string(name) + ":" + model::json_string(value);
+    }
+    if (!list.empty()) body += ",\"headers\":{" + list + "}";
+    return body + "}";
+}
+
 http::Response endpoint_of(Services& services, http::Exchange& exchange) {
     EndpointQuery query;
     auto errors = parse_query(exchange.request().query(), query);
@@ -61,29 +71,33 @@ http::Response endpoint_of(Services& services, http::Exchange& exchange) {
     }
     if (query.expires) {
         return error_response(400, "SANDBOX::API_NOT_SUPPORTED",
-                              "expires: signed endpoints need an ingress gateway, which the native "
+                              "expires: signed endpoints need an ingress gateway, which this "
                               "runtime has not.");
     }
     std::string id = sandbox_id_of(exchange);
     auto agent = services.lifecycle.agent(id);
     if (!agent) return error_response(agent.error());
 
-    bool direct = *port == kAgentPort && !query.use_server_proxy;
-    if (direct && agent->endpoints.agent.port == 0) {
-        return error_response(500,
-                              services.lifecycle.error_code("NETWORK_MODE_ENDPOINT_UNAVAILABLE"),
-                              "Sandbox " + id + " has no address yet.");
+    std::optional<DirectEndpoint> direct;
+    if (!query.use_server_proxy) {
+        bool agent_known = agent->endpoints.agent.port != 0 || agent->endpoints.host_network;
+        if (*port == kAgentPort && !agent_known) {
+            return error_response(
+                500, services.lifecycle.error_code("NETWORK_MODE_ENDPOINT_UNAVAILABLE"),
+                "Sandbox " + id + " has no address yet.");
+        }
+        direct = direct_endpoint(agent->endpoints, services.public_host, *port);
     }
     std::string endpoint =
-        direct ? join_host_port(services.public_host, agent->endpoints.agent.port)
+        direct ? direct->address
                : proxied_endpoint(services.config.eip, request_host(exchange, services.config),
                                   mount_of(exchange), id, *port);
-    std::string body = "{\"endpoint\":" + model::json_string(endpoint);
-    if (*port == kAgentPort && !agent->token.empty()) {
-        body += ",\"headers\":{\"X-EXECD-ACCESS-TOKEN\":" + model::json_string(agent->token) + "}";
-    }
-    body += '}';
-    return http::json_response(200, std::move(body));
+    http::Fields headers;
+    bool asks_agent = *port == kAgentPort || (direct && direct->through_agent);
+    if (asks_agent && !agent->token.empty()) headers.set(kTokenField, agent->token);
+    if (*port == kEgressPort && !agent->endpoints.egress_token.empty())
+        headers.set(kEgressTokenField, agent->endpoints.egress_token);
+    return http::json_response(200, render(endpoint, headers));
 }
 
 Awaitable<void> get_endpoint(Services& services, http::Exchange& exchange) {

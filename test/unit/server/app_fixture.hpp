@@ -5,6 +5,7 @@
 #include "support/http_fixture.hpp"
 #include "unit/lifecycle/lifecycle_fixture.hpp"
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -30,7 +31,11 @@ struct Answer {
 
 /// The whole server but the runtime: real HTTP on loopback, real store, fake sandboxes.
 struct AppFixture : LifecycleFixture {
-    explicit AppFixture(std::string key = "secret") : api_key(std::move(key)) {
+    using Adjust = std::function<void(server::Services&)>;
+
+    /// `adjust` changes what the routes work with before the server starts.
+    explicit AppFixture(std::string key = "secret", const Adjust& adjust = nullptr)
+        : api_key(std::move(key)) {
         start();
         auto opened = image::Store::open(scratch.path / "images");
         REQUIRE(opened.has_value());
@@ -38,6 +43,7 @@ struct AppFixture : LifecycleFixture {
         auto services = std::make_unique<server::Services>(config, api_key, life, *images,
                                                            image_pool, loop.executor());
         services->public_host = "127.0.0.1";
+        if (adjust) adjust(*services);
         web = std::make_unique<http::test::TestServer>(
             loop, server::App::handler(std::make_shared<server::App>(std::move(services))));
         client = std::make_unique<http::Client>(loop.executor());

@@ -106,12 +106,13 @@ TEST_CASE("proxy targets are cut behind the port, raw") {
 }
 
 TEST_CASE("the agent's own port is reached directly, others through its proxy") {
-    REQUIRE(agent_target(44772, "/ping?x=1") == "/ping?x=1");
-    REQUIRE(agent_target(44772, "") == "/");
-    REQUIRE(agent_target(44772, "?a") == "/?a");
-    REQUIRE(agent_target(8080, "/a%20b") == "/proxy/8080/a%20b");
-    REQUIRE(agent_target(8080, "") == "/proxy/8080/");
-    REQUIRE(agent_target(8080, "?a") == "/proxy/8080/?a");
+    REQUIRE(route_target(ProxyRoute("h", 1, true), 44772, "/ping?x=1") == "/ping?x=1");
+    REQUIRE(route_target(ProxyRoute("h", 1, true), 44772, "") == "/");
+    REQUIRE(route_target(ProxyRoute("h", 1, true), 44772, "?a") == "/?a");
+    REQUIRE(route_target(ProxyRoute("h", 1, true), 8080, "/a%20b") == "/proxy/8080/a%20b");
+    REQUIRE(route_target(ProxyRoute("h", 1, true), 8080, "") == "/proxy/8080/");
+    REQUIRE(route_target(ProxyRoute("h", 1, true), 8080, "?a") == "/proxy/8080/?a");
+    REQUIRE(route_target(ProxyRoute("h", 1, false), 8080, "?a") == "/?a");
 }
 
 TEST_CASE("proxied requests lose credentials and forged origins, and gain ours") {
@@ -132,7 +133,7 @@ TEST_CASE("proxied requests lose credentials and forged origins, and gain ours")
     Origination from;
     from.host = "public:8080";
     from.peer = "127.0.0.1";
-    edit_proxy_request(fields, 8080, "token", from);
+    edit_proxy_request(fields, ProxyRoute("h", 1, true), 8080, "token", from);
     std::string text;
     for (const auto& [name, value] : fields)
         text += name + "=" + value + ";";
@@ -149,7 +150,7 @@ TEST_CASE("the agent's token is added only where the server may vouch") {
     auto token = [](std::uint16_t port, const Origination& from, const char* given) {
         http::Fields fields;
         if (given) fields.add("x-execd-access-token", given);
-        edit_proxy_request(fields, port, "real", from);
+        edit_proxy_request(fields, ProxyRoute("h", 1, true), port, "real", from);
         return std::string(fields.get(kTokenField).value_or("-"));
     };
     CHECK(token(44772, stranger, nullptr) == "-");

@@ -1,0 +1,76 @@
+#include "server/endpoint_address.hpp"
+#include "server/proxy_rules.hpp"
+
+#include <catch2/catch.hpp>
+
+using namespace opensandbox;
+using namespace opensandbox::server;
+
+namespace {
+
+/// As the Docker runtime says it, on a bridge.
+model::Endpoints bridged() {
+    model::Endpoints endpoints(model::AgentAddress("127.0.0.1", 40001));
+    endpoints.http_port = 40002;
+    endpoints.internal_host = "172.17.0.5";
+    return endpoints;
+}
+
+}  // namespace
+
+TEST_CASE("direct endpoints follow the network mode") {
+    auto docker = bridged();
+    CHECK(direct_endpoint(docker, "pub", 8080)->address == "pub:40002");
+    CHECK_FALSE(direct_endpoint(docker, "pub", 8080)->through_agent);
+    CHECK(direct_endpoint(docker, "pub", 3000)->address == "pub:40001/proxy/3000");
+    CHECK(direct_endpoint(docker, "pub", 3000)->through_agent);
+    CHECK(direct_endpoint(docker, "pub", 18080)->address == "pub:40001/proxy/18080");
+    CHECK(direct_endpoint(docker, "pub", 44772)->address == "pub:40001");
+
+    model::Endpoints host;
+    host.host_network = true;
+    for (std::uint16_t port : {44772, 8080, 18080, 1}) {
+        CHECK(direct_endpoint(host, "pub", port)->address == "pub:" + std::to_string(port));
+    }
+
+    model::Endpoints native(model::AgentAddress("127.0.0.1", 40001));
+    CHECK(direct_endpoint(native, "pub", 44772)->address == "pub:40001");
+    CHECK_FALSE(direct_endpoint(native, "pub", 8080));
+    CHECK_FALSE(direct_endpoint(model::Endpoints(), "pub", 44772));
+}
+
+TEST_CASE("the proxy goes to the sandbox's own address where it has one") {
+    auto docker = bridged();
+    CHECK(choose_route(docker, 8000, true) == ProxyRoute("172.17.0.5", 8000, false));
+    CHECK(choose_route(docker, 44772, true) == ProxyRoute("172.17.0.5", 44772, true));
+    // What listens on the sandbox's loopback only is reached by the agent.
+    CHECK(detour(docker, *choose_route(docker, 8000, true)) ==
+          ProxyRoute("127.0.0.1", 40001, true));
+    CHECK_FALSE(detour(docker, ProxyRoute("127.0.0.1", 40001, true)));
+}
+
+TEST_CASE("the proxy keeps to published ports behind a sidecar and where it is told to") {
+    auto docker = bridged();
+    CHECK(choose_route(docker, 8000, false) == ProxyRoute("127.0.0.1", 40001, true));
+    CHECK(choose_route(docker, 8080, false) == ProxyRoute("127.0.0.1", 40002, false));
+    docker.egress_token = "t";
+    CHECK(choose_route(docker, 8000, true) == ProxyRoute("127.0.0.1", 40001, true));
+    CHECK(choose_route(docker, 8080, true) == ProxyRoute("127.0.0.1", 40002, false));
+}
+
+TEST_CASE("the proxy of a runtime that publishes the agent alone goes through it") {
+    model::Endpoints native(model::AgentAddress("127.0.0.1", 40001));
+    CHECK(choose_route(native, 8080, true) == ProxyRoute("127.0.0.1", 40001, true));
+    native.internal_host = "10.77.0.2";
+    CHECK(choose_route(native, 8080, true) == ProxyRoute("10.77.0.2", 8080, false));
+    CHECK(choose_route(native, 44772, true) == ProxyRoute("127.0.0.1", 40001, true));
+    CHECK_FALSE(choose_route(model::Endpoints(), 80, true));
+}
+
+TEST_CASE("in the host's network ports are the host's") {
+    model::Endpoints host(model::AgentAddress("127.0.0.1", 44772));
+    host.host_network = true;
+    CHECK(choose_route(host, 80, true) == ProxyRoute("127.0.0.1", 80, false));
+    CHECK(choose_route(host, 44772, false) == ProxyRoute("127.0.0.1", 44772, true));
+    CHECK_FALSE(detour(host, ProxyRoute("127.0.0.1", 80, false)));
+}
