@@ -19,6 +19,10 @@ struct Upgraded {
     std::string buffered;
 };
 
+/// Runs work that may wait for a disk, beside the event loop.
+using FileWorker =
+    std::function<Awaitable<Result<std::size_t>>(std::function<Result<std::size_t>()> work)>;
+
 /// One request and its answer. A handler either calls respond() once, or start(), write()… and
 /// finish(), or start() with status 101 and upgrade(). A handler that returns without any answer
 /// gets a 500 sent for it; one that returns in mid-stream gets the connection cut, so that the
@@ -42,6 +46,13 @@ class Exchange {
     virtual Awaitable<Status> start_with(ResponseHead head, std::string_view first) = 0;
     /// Sends one piece at once; returns when the kernel took it, so a slow reader slows the caller.
     virtual Awaitable<Status> write(std::string_view bytes) = 0;
+    /// Sends the next `length` bytes of the body out of an open file from `offset`, by way of the
+    /// kernel alone, in pieces that `worker` runs. How many were sent: fewer when the file ended
+    /// before. `unsupported`, with none sent, when this connection, this body (of unknown length)
+    /// or this file does not go that way: to be written then.
+    virtual Awaitable<Result<std::uint64_t>> send_file(std::shared_ptr<const UniqueFd> file,
+                                                       std::uint64_t offset, std::uint64_t length,
+                                                       FileWorker worker) = 0;
     /// Ends the body, with the last chunk when chunked.
     virtual Awaitable<Status> finish() = 0;
     /// Sends the last piece and the end of the body in one go.

@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 
@@ -11,6 +12,8 @@ namespace {
 /// What is left of a request body is read and dropped up to this size; past it the connection ends.
 constexpr std::uint64_t max_dropped_body = 64 * 1024;
 constexpr std::chrono::seconds max_drop_time{5};
+/// Bytes of a file sent in one go: what a slow disk may cost a thread that others wait for.
+constexpr std::size_t file_piece = 1024 * 1024;
 
 bool is_bodiless(int status) {
     return status < 200 || status == 204 || status == 304;
@@ -208,6 +211,50 @@ Awaitable<Status> ServerExchange::write(std::string_view bytes) {
         co_return Error(ErrorCode::internal, "no answer is being streamed");
     }
     co_return co_await send_piece({}, bytes, false);
+}
+
+Awaitable<Result<std::uint64_t>> ServerExchange::send_file(std::shared_ptr<const UniqueFd> file,
+                                                           std::uint64_t offset,
+                                                           std::uint64_t length,
+                                                           FileWorker worker) {
+    if (phase_ != Phase::streaming) {
+        co_return Error(ErrorCode::internal, "no answer is being streamed");
+    }
+    if (head_only_ || marking_ == Marking::none) co_return length;
+    if (marking_ != Marking::length) co_return Error(ErrorCode::unsupported, "no known length");
+    if (length > declared_ - bytes_sent_) {
+        co_return Error(ErrorCode::internal, "the answer is longer than its Content-Length");
+    }
+    if (lost_ || !connection_->input().stream) co_return gone();
+    auto output = connection_->input().stream->share_output();
+    if (!output) co_return output.error();
+    // A piece may outlive the connection, and with it the number of its descriptor.
+    auto socket = std::make_shared<const UniqueFd>(std::move(*output));
+    std::uint64_t sent = 0;
+    while (sent < length) {
+        std::size_t size = std::min<std::uint64_t>(file_piece, length - sent);
+        std::function<Result<std::size_t>()> piece = [socket, file, size, at = offset + sent] {
+            return net::send_from_file(socket->get(), file->get(), at, size);
+        };
+        Result<std::size_t> got = co_await worker(std::move(piece));
+        if (!connection_->input().stream) co_return gone();
+        if (!got && got.error().code() == ErrorCode::cancelled) lost_ = true;
+        bool full = !got && got.error().code() == ErrorCode::resource_exhausted;
+        if (!got && !full) {
+            bool begun = sent > 0 && got.error().code() == ErrorCode::unsupported;
+            co_return begun ? Error(ErrorCode::io, got.error().message()) : got.error();
+        }
+        if (got && *got == 0) break;
+        if (got) {
+            sent += *got;
+            bytes_sent_ += *got;
+        }
+        if (got && *got == size) continue;
+        Status writable = co_await connection_->input().stream->wait_writable();
+        if (!writable) lost_ = true;
+        if (!writable) co_return gone();
+    }
+    co_return sent;
 }
 
 Awaitable<Status> ServerExchange::finish() {

@@ -21,6 +21,9 @@ class ServerExchange final : public Exchange {
     Awaitable<Status> start(ResponseHead head) override;
     Awaitable<Status> start_with(ResponseHead head, std::string_view first) override;
     Awaitable<Status> write(std::string_view bytes) override;
+    Awaitable<Result<std::uint64_t>> send_file(std::shared_ptr<const UniqueFd> file,
+                                               std::uint64_t offset, std::uint64_t length,
+                                               FileWorker worker) override;
     Awaitable<Status> finish() override;
     Awaitable<Status> finish_with(std::string_view last) override;
     [[nodiscard]] bool started() const override { return phase_ != Phase::fresh; }

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fcntl.h>
 
 namespace opensandbox::net {
 namespace {
@@ -119,6 +120,26 @@ class SocketStream final : public Stream {
     void acknowledge() override {
         int on = 1;
         if (!core_->closed) ::setsockopt(core_->fd, IPPROTO_TCP, TCP_QUICKACK, &on, sizeof(on));
+    }
+
+    Result<UniqueFd> share_output() override {
+        if (core_->closed) return closed_error();
+        boost::system::error_code failure;
+        core_->socket.native_non_blocking(true, failure);
+        if (failure) return Error::from_errno(failure.value(), "share the connection");
+        UniqueFd copy(::fcntl(core_->fd, F_DUPFD_CLOEXEC, 0));
+        if (!copy) return Error::from_errno(errno, "share the connection");
+        return copy;
+    }
+
+    Awaitable<Status> wait_writable() override {
+        auto core = core_;
+        if (!core->closed) {
+            co_await core->socket.async_wait(StreamSocket::wait_write, as_tuple_awaitable);
+        }
+        auto cancellation = co_await asio::this_coro::cancellation_state;
+        bool over = core->closed || cancellation.cancelled() != asio::cancellation_type::none;
+        co_return over ? Status(closed_error()) : Status();
     }
 
     void shutdown_send() override {

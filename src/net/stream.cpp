@@ -2,7 +2,10 @@
 
 #include "net/socket_stream.hpp"
 
+#include <sys/sendfile.h>
 #include <sys/socket.h>
+
+#include <cerrno>
 
 namespace opensandbox::net {
 
@@ -16,6 +19,40 @@ void Stream::acknowledge() {}
 
 bool Stream::quiet() {
     return true;
+}
+
+Result<UniqueFd> Stream::share_output() {
+    return Error(ErrorCode::unsupported, "the connection is no bare socket");
+}
+
+Awaitable<Status> Stream::wait_writable() {
+    co_return Status();
+}
+
+Result<std::size_t> send_from_file(int socket, int file, std::uint64_t offset, std::size_t size) {
+    std::size_t sent = 0;
+    auto at = static_cast<off_t>(offset);
+    while (sent < size) {
+        ssize_t count = ::sendfile(socket, file, &at, size - sent);
+        if (count == 0) break;
+        if (count > 0) {
+            sent += static_cast<std::size_t>(count);
+            continue;
+        }
+        if (errno == EINTR) continue;
+        // What is wrong shows again at the next piece.
+        if (sent > 0) break;
+        switch (errno) {
+            case EAGAIN: return Error::from_errno(EAGAIN, "send a file");
+            case EINVAL:
+            case ENOSYS:
+            case EPERM: return Error(ErrorCode::unsupported, "send a file: not this one");
+            case EPIPE:
+            case ECONNRESET: return Error(ErrorCode::cancelled, "the peer is gone");
+            default: return Error(ErrorCode::io, Error::from_errno(errno, "send a file").message());
+        }
+    }
+    return sent;
 }
 
 Awaitable<Status> write_all(Stream& stream, std::string_view bytes) {

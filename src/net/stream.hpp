@@ -47,6 +47,11 @@ class Stream {
     /// that before it sends its next small message. Holds for a few packets. The default does
     /// nothing.
     virtual void acknowledge();
+    /// The socket once more, non-blocking, for send_from_file() on another thread while nobody
+    /// writes here. `unsupported` where bytes have to pass through write_all(), the default.
+    [[nodiscard]] virtual Result<UniqueFd> share_output();
+    /// Returns when the socket takes bytes again (or has failed); `cancelled` after close().
+    virtual Awaitable<Status> wait_writable();
     /// Ends our side; the peer's reads see the end.
     virtual void shutdown_send() = 0;
     /// Closes both sides; operations in flight end with `cancelled`.
@@ -58,6 +63,13 @@ class Stream {
 
 /// Writes one piece.
 Awaitable<Status> write_all(Stream& stream, std::string_view bytes);
+
+/// Puts up to `size` bytes of a file from `offset` on a non-blocking socket without copying them
+/// (sendfile(2)). Waits for the disk, not for the socket: fewer than `size` were sent when the
+/// socket is full or the file ended; 0 at the end of the file. `resource_exhausted` when the socket
+/// takes none now, `unsupported` when such a file cannot be sent this way, `cancelled` when the
+/// peer is gone. Linux only.
+Result<std::size_t> send_from_file(int socket, int file, std::uint64_t offset, std::size_t size);
 
 /// Connects to a host name or address. Fails with `unavailable` (refused, unreachable, unknown
 /// host) or `timeout`.

@@ -109,9 +109,30 @@ Awaitable<void> refuse_range(http::Exchange& exchange, const ByteRange& range, s
     co_await exchange.respond(std::move(response));
 }
 
+/// Sends a long stretch without reading it; a thread waits for what is not in the page cache. How
+/// much was sent: nothing where this cannot be done.
+Awaitable<Result<std::uint64_t>> send_by_kernel(FileCall call, std::shared_ptr<Source> source,
+                                                std::uint64_t first, std::uint64_t length) {
+    http::FileWorker worker = [&files =
+                                   call.services.files](std::function<Result<std::size_t>()> work) {
+        return files.run(std::nullopt, std::move(work));
+    };
+    std::shared_ptr<const UniqueFd> file(source, &source->fd);
+    auto sent = co_await call.exchange.send_file(std::move(file), first, length, std::move(worker));
+    if (!sent && sent.error().code() == ErrorCode::unsupported) co_return std::uint64_t{0};
+    co_return sent;
+}
+
 /// Sends `length` bytes from `first`. A file that shrinks meanwhile cuts the connection.
 Awaitable<void> send_bytes(FileCall call, std::shared_ptr<Source> source, std::uint64_t first,
                            std::uint64_t length) {
+    // A short one is out sooner than a thread begins.
+    if (length > kPiece) {
+        auto sent = co_await send_by_kernel(call, source, first, length);
+        if (!sent) co_return;
+        first += *sent;
+        length -= *sent;
+    }
     auto buffer = std::make_shared<std::string>(std::min<std::uint64_t>(kPiece, length), '\0');
     while (length > 0) {
         std::size_t size = std::min<std::uint64_t>(buffer->size(), length);
