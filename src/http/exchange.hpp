@@ -47,9 +47,9 @@ class Exchange {
     /// Sends one piece at once; returns when the kernel took it, so a slow reader slows the caller.
     virtual Awaitable<Status> write(std::string_view bytes) = 0;
     /// Sends the next `length` bytes of the body out of an open file from `offset`, by way of the
-    /// kernel alone, in pieces that `worker` runs. How many were sent: fewer when the file ended
-    /// before. `unsupported`, with none sent, when this connection, this body (of unknown length)
-    /// or this file does not go that way: to be written then.
+    /// kernel alone; pieces that are not in memory yet are sent by `worker`. How many were sent:
+    /// fewer when the file ended before. `unsupported`, with none sent, when this connection, this
+    /// body (of unknown length) or this file does not go that way: to be written then.
     virtual Awaitable<Result<std::uint64_t>> send_file(std::shared_ptr<const UniqueFd> file,
                                                        std::uint64_t offset, std::uint64_t length,
                                                        FileWorker worker) = 0;

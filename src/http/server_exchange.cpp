@@ -236,7 +236,13 @@ Awaitable<Result<std::uint64_t>> ServerExchange::send_file(std::shared_ptr<const
         std::function<Result<std::size_t>()> piece = [socket, file, size, at = offset + sent] {
             return net::send_from_file(socket->get(), file->get(), at, size);
         };
-        Result<std::size_t> got = co_await worker(std::move(piece));
+        Result<std::size_t> got = std::size_t{0};
+        // What is there already is out sooner than a thread wakes up.
+        if (net::is_in_memory(file->get(), offset + sent, size)) {
+            got = piece();
+        } else {
+            got = co_await worker(std::move(piece));
+        }
         if (!connection_->input().stream) co_return gone();
         if (!got && got.error().code() == ErrorCode::cancelled) lost_ = true;
         bool full = !got && got.error().code() == ErrorCode::resource_exhausted;

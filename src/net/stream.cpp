@@ -2,10 +2,14 @@
 
 #include "net/socket_stream.hpp"
 
+#include <sys/mman.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
+#include <unistd.h>
+#include <vector>
 
 namespace opensandbox::net {
 
@@ -53,6 +57,18 @@ Result<std::size_t> send_from_file(int socket, int file, std::uint64_t offset, s
         }
     }
     return sent;
+}
+
+bool is_in_memory(int file, std::uint64_t offset, std::size_t size) {
+    static const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+    std::uint64_t begin = offset - offset % page;
+    std::size_t span = size + static_cast<std::size_t>(offset - begin);
+    void* view = ::mmap(nullptr, span, PROT_READ, MAP_SHARED, file, static_cast<off_t>(begin));
+    if (view == MAP_FAILED) return false;
+    std::vector<unsigned char> pages((span + page - 1) / page);
+    bool known = ::mincore(view, span, pages.data()) == 0;
+    ::munmap(view, span);
+    return known && std::ranges::all_of(pages, [](unsigned char there) { return there & 1; });
 }
 
 Awaitable<Status> write_all(Stream& stream, std::string_view bytes) {

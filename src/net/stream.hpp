@@ -71,6 +71,10 @@ Awaitable<Status> write_all(Stream& stream, std::string_view bytes);
 /// peer is gone. Linux only.
 Result<std::size_t> send_from_file(int socket, int file, std::uint64_t offset, std::size_t size);
 
+/// Whether these bytes of a file are in memory already, so that sending them waits for no disk. A
+/// file that this process may not write counts as being there.
+bool is_in_memory(int file, std::uint64_t offset, std::size_t size);
+
 /// Connects to a host name or address. Fails with `unavailable` (refused, unreachable, unknown
 /// host) or `timeout`.
 Awaitable<Result<std::unique_ptr<Stream>>> connect_tcp(std::string_view host, std::uint16_t port,
