@@ -9,8 +9,12 @@ namespace {
 using model::SandboxState;
 
 Error failed(const Error& error, const std::string& code, const std::string& id) {
-    if (error.code() == ErrorCode::unsupported) return error;
     return {ErrorCode::internal, code, "Sandbox " + id + ": " + error.message()};
+}
+
+Error unsupported() {
+    return {ErrorCode::unsupported, "SANDBOX::API_NOT_SUPPORTED",
+            "The runtime of this server cannot pause sandboxes."};
 }
 
 }  // namespace
@@ -33,6 +37,7 @@ Awaitable<Status> Lifecycle::pause(std::string id) {
     auto turn = co_await turns_.lock(id);
     const auto* entry = index_.find(id);
     if (!entry) co_return not_found(id);
+    if (!runtime_.capabilities().pause) co_return unsupported();
     model::SandboxStatus before = entry->record.sandbox.status;
     if (before.state != SandboxState::running) {
         co_return Error(ErrorCode::conflict, error_code("SANDBOX_NOT_RUNNING"),
@@ -49,6 +54,7 @@ Awaitable<Status> Lifecycle::resume(std::string id) {
     auto turn = co_await turns_.lock(id);
     const auto* entry = index_.find(id);
     if (!entry) co_return not_found(id);
+    if (!runtime_.capabilities().pause) co_return unsupported();
     model::SandboxStatus before = entry->record.sandbox.status;
     if (before.state != SandboxState::paused) {
         co_return Error(ErrorCode::conflict, error_code("SANDBOX_NOT_PAUSED"),

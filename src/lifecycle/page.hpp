@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 namespace opensandbox::lifecycle {
 
@@ -24,6 +25,12 @@ inline std::string pagination_json(const Page& page, std::int64_t total) {
 /// How many items come before that page; cut to `total`, so that it cannot overflow.
 inline std::int64_t items_before(const Page& page, std::int64_t total) {
     return page.number - 1 > total ? total : (page.number - 1) * page.size;
+}
+
+/// Whether what belongs to `owner` is shown to `asking`. Where there is one tenant nobody is named
+/// and everything is shown.
+inline bool is_shown_to(std::string_view asking, std::string_view owner) {
+    return asking.empty() || asking == owner;
 }
 
 }  // namespace opensandbox::lifecycle

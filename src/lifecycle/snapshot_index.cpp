@@ -7,7 +7,7 @@ namespace {
 
 bool selected(const SnapshotQuery& query, const store::SnapshotRecord& record) {
     const model::Snapshot& snapshot = record.snapshot;
-    if (record.tenant != query.tenant) return false;
+    if (!is_shown_to(query.tenant, record.tenant)) return false;
     if (query.sandbox_id && snapshot.sandbox_id != *query.sandbox_id) return false;
     if (query.name && snapshot.name != query.name) return false;
     return !query.states ||

@@ -41,14 +41,14 @@ Awaitable<Status> Snapshots::commit(Change change) {
 
 Result<std::string_view> Snapshots::get(std::string_view id, std::string_view tenant) const {
     const auto* entry = index_.find(id);
-    if (!entry || entry->record.tenant != tenant) return not_found(id);
+    if (!entry || !is_shown_to(tenant, entry->record.tenant)) return not_found(id);
     return std::string_view(entry->json);
 }
 
 Result<store::SnapshotRecord> Snapshots::source(const std::string& id,
                                                 std::string_view tenant) const {
     const auto* entry = index_.find(id);
-    if (!entry || entry->record.tenant != tenant) return not_found(id);
+    if (!entry || !is_shown_to(tenant, entry->record.tenant)) return not_found(id);
     const store::SnapshotRecord& record = entry->record;
     if (record.snapshot.status.state != SnapshotState::ready) {
         return Error(ErrorCode::conflict, "SNAPSHOT::NOT_READY",
@@ -141,7 +141,7 @@ Awaitable<store::SnapshotRecord> Snapshots::taken(store::SnapshotRecord record) 
 Awaitable<Status> Snapshots::remove(std::string id, std::string tenant) {
     auto turn = co_await turns_.lock(id);
     const auto* entry = index_.find(id);
-    if (!entry || entry->record.tenant != tenant) co_return not_found(id);
+    if (!entry || !is_shown_to(tenant, entry->record.tenant)) co_return not_found(id);
     if (entry->record.snapshot.status.state == SnapshotState::creating) {
         co_return Error(ErrorCode::conflict, "SNAPSHOT::INVALID_STATE",
                         "Snapshot " + id + " is being taken; delete it when it is Ready.");

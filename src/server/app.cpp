@@ -40,6 +40,8 @@ App::App(std::unique_ptr<Services> services) : owned_(std::move(services)), serv
     add_metrics_event_routes(router_, services_);
     for (Mount mount : {"/v1", ""}) {
         add_sandbox_routes(router_, services_, mount);
+        add_pause_routes(router_, services_, mount);
+        add_snapshot_routes(router_, services_, mount);
         add_endpoint_routes(router_, services_, mount);
         add_proxy_routes(router_, services_, mount);
         add_image_routes(router_, services_, mount);

@@ -123,11 +123,14 @@ Awaitable<void> import_image(Services& services, http::Exchange& exchange) {
     co_await exchange.respond(std::move(response));
 }
 
-/// References of the images that sandboxes run on.
-std::set<std::string> images_in_use(const lifecycle::Lifecycle& lifecycle) {
+/// References of the images that sandboxes and snapshots stand on.
+std::set<std::string> images_in_use(lifecycle::Lifecycle& lifecycle) {
     std::set<std::string> used;
     lifecycle.index().for_each([&](const store::SandboxRecord& record) {
-        if (auto name = image::normalize_reference(record.sandbox.image_uri)) used.insert(*name);
+        if (auto name = image::normalize_reference(record.base_image)) used.insert(*name);
+    });
+    lifecycle.snapshots().index().for_each([&](const store::SnapshotRecord& record) {
+        if (auto name = image::normalize_reference(record.base_image)) used.insert(*name);
     });
     return used;
 }

@@ -44,6 +44,9 @@ struct Services {
 using Mount = std::string_view;
 
 void add_sandbox_routes(http::Router& router, Services& services, Mount mount);
+/// POST /sandboxes/{id}/pause and /resume.
+void add_pause_routes(http::Router& router, Services& services, Mount mount);
+void add_snapshot_routes(http::Router& router, Services& services, Mount mount);
 void add_endpoint_routes(http::Router& router, Services& services, Mount mount);
 void add_proxy_routes(http::Router& router, Services& services, Mount mount);
 void add_image_routes(http::Router& router, Services& services, Mount mount);

@@ -17,7 +17,6 @@ struct Missing {
 
 constexpr std::string_view kPools = "KUBERNETES::POOL_NOT_SUPPORTED";
 constexpr std::string_view kTemplates = "FSB::API_NOT_SUPPORTED";
-constexpr std::string_view kSnapshots = "SNAPSHOT::NOT_IMPLEMENTED";
 constexpr std::string_view kApi = "SANDBOX::API_NOT_SUPPORTED";
 
 constexpr std::array kMissing{
@@ -30,12 +29,6 @@ constexpr std::array kMissing{
     Missing{"GET", "/templates", kTemplates, "Template management"},
     Missing{"GET", "/templates/{template}", kTemplates, "Template management"},
     Missing{"DELETE", "/templates/{template}", kTemplates, "Template management"},
-    Missing{"GET", "/snapshots", kSnapshots, "Snapshots"},
-    Missing{"GET", "/snapshots/{snapshot_id}", kSnapshots, "Snapshots"},
-    Missing{"DELETE", "/snapshots/{snapshot_id}", kSnapshots, "Snapshots"},
-    Missing{"POST", "/sandboxes/{sandbox_id}/snapshots", kSnapshots, "Snapshots"},
-    Missing{"POST", "/sandboxes/{sandbox_id}/pause", kApi, "Pausing"},
-    Missing{"POST", "/sandboxes/{sandbox_id}/resume", kApi, "Resuming"},
     Missing{"POST", "/sandboxes/{sandbox_id}/fork", kApi, "Forking"},
     Missing{"GET", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
     Missing{"PUT", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},

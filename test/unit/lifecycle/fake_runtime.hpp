@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,7 +52,9 @@ class FakeRuntime : public runtime::Runtime {
             runtime::Observed observed;
             observed.id = id;
             observed.endpoints = address;
+            observed.paused = paused.contains(id);
             if (auto exit = exits.find(id); exit != exits.end()) observed.exit = exit->second;
+            if (auto by = adoptions.find(id); by != adoptions.end()) observed.adoption = by->second;
             all.push_back(std::move(observed));
         }
         co_return all;
@@ -60,6 +63,49 @@ class FakeRuntime : public runtime::Runtime {
     void on_exit(std::function<void(const std::string&, const runtime::Exit&)> l) override {
         listener = std::move(l);
     }
+    void on_change(std::function<void(const std::string&, runtime::Change)> l) override {
+        change_listener = std::move(l);
+    }
+    [[nodiscard]] runtime::Capabilities capabilities() const override { return able; }
+
+    Awaitable<Status> pause(const std::string& id) override {
+        if (!able.pause) co_return co_await Runtime::pause(id);
+        if (pause_error) co_return *pause_error;
+        paused.insert(id);
+        co_return Status();
+    }
+    Awaitable<Status> resume(const std::string& id) override {
+        if (!able.pause) co_return co_await Runtime::resume(id);
+        if (pause_error) co_return *pause_error;
+        paused.erase(id);
+        co_return Status();
+    }
+    Awaitable<Result<runtime::SnapshotReference>> snapshot(
+        const std::string& /*sandbox_id*/, const std::string& snapshot_id) override {
+        taking.push_back(snapshot_id);
+        if (hold_snapshot) {
+            auto gate = hold_snapshot;
+            co_await gate->wait();
+        }
+        if (snapshot_error) co_return *snapshot_error;
+        runtime::SnapshotReference made(snapshot_id, "layer of " + snapshot_id);
+        made.owned = true;
+        snapshots[snapshot_id] = made;
+        co_return made;
+    }
+    Awaitable<Status> remove_snapshot(const runtime::SnapshotReference& snapshot) override {
+        if (remove_snapshot_error) co_return *remove_snapshot_error;
+        snapshots.erase(snapshot.id);
+        co_return Status();
+    }
+    Awaitable<Result<std::vector<runtime::SnapshotReference>>> list_snapshots() override {
+        if (snapshot_error) co_return *snapshot_error;
+        std::vector<runtime::SnapshotReference> all;
+        for (const auto& [id, snapshot] : snapshots)
+            all.push_back(snapshot);
+        co_return all;
+    }
+
     [[nodiscard]] runtime::Figures figures() const override {
         runtime::Figures figures;
         figures.slots_ready = 3;
@@ -76,6 +122,7 @@ class FakeRuntime : public runtime::Runtime {
         if (diagnostics_error) co_return *diagnostics_error;
         runtime::Inspection shown = inspection;
         shown.object_id = id;
+        shown.paused = paused.contains(id);
         shown.status = "running";
         co_return shown;
     }
@@ -90,6 +137,16 @@ class FakeRuntime : public runtime::Runtime {
     std::optional<Error> create_error;
     std::optional<Error> destroy_error;
     std::optional<runtime::Exit> exit_while_creating;
+    runtime::Capabilities able;
+    std::set<std::string> paused;
+    std::map<std::string, runtime::Adoption> adoptions;
+    std::map<std::string, runtime::SnapshotReference> snapshots;
+    std::vector<std::string> taking;
+    std::optional<Error> pause_error;
+    std::optional<Error> snapshot_error;
+    std::optional<Error> remove_snapshot_error;
+    std::shared_ptr<lifecycle::Latch> hold_snapshot;
+    std::function<void(const std::string&, runtime::Change)> change_listener;
     std::string log_text;
     runtime::LogQuery log_query;  ///< the last one asked
     runtime::Inspection inspection;

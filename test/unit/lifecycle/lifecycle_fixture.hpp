@@ -35,6 +35,7 @@ struct LifecycleFixture {
     }
 
     void start() {
+        rules.capabilities = runtime.able;
         life =
             std::make_shared<lifecycle::Lifecycle>(loop.executor(), pool, *store, runtime, rules);
         loop.run([this]() -> Awaitable<void> {

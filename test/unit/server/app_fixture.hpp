@@ -34,8 +34,10 @@ struct AppFixture : LifecycleFixture {
     using Adjust = std::function<void(server::Services&)>;
 
     /// `adjust` changes what the routes work with before the server starts.
-    explicit AppFixture(std::string key = "secret", const Adjust& adjust = nullptr)
+    explicit AppFixture(std::string key = "secret", const Adjust& adjust = nullptr,
+                        const runtime::Capabilities& able = runtime::Capabilities())
         : api_key(std::move(key)) {
+        runtime.able = able;
         start();
         auto opened = image::Store::open(scratch.path / "images");
         REQUIRE(opened.has_value());
