@@ -73,6 +73,26 @@ Awaitable<Result<Timestamp>> Lifecycle::renew(std::string id, Timestamp expires_
         co_return Error(ErrorCode::invalid_argument, error_code("INVALID_EXPIRATION"),
                         "expiresAt: " + to_rfc3339(expires_at) + " must be in the future.");
     }
+    co_return co_await set_expiry(std::move(id), expires_at);
+}
+
+Awaitable<Result<Timestamp>> Lifecycle::extend(std::string id, std::chrono::seconds by) {
+    auto turn = co_await turns_.lock(id);
+    const auto* entry = index_.find(id);
+    if (!entry) co_return not_found(id);
+    const model::Sandbox& sandbox = entry->record.sandbox;
+    if (!sandbox.expires_at || sandbox.status.state != model::SandboxState::running) {
+        co_return Error(ErrorCode::conflict, error_code("INVALID_EXPIRATION"),
+                        "Sandbox " + id + " does not run or has no expiration.");
+    }
+    Timestamp held = *sandbox.expires_at;
+    Timestamp wanted = now() + by;
+    if (wanted <= held) co_return held;
+    co_return co_await set_expiry(std::move(id), wanted);
+}
+
+/// Under the sandbox's turn.
+Awaitable<Result<Timestamp>> Lifecycle::set_expiry(std::string id, Timestamp expires_at) {
     Change change = [id, expires_at](store::SandboxStore& store) {
         return store.set_expiry(id, expires_at);
     };

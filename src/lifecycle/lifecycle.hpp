@@ -4,6 +4,7 @@
 #include "lifecycle/expiry_queue.hpp"
 #include "lifecycle/idempotency.hpp"
 #include "lifecycle/keyed_mutex.hpp"
+#include "lifecycle/quota_ledger.hpp"
 #include "lifecycle/recovery_plan.hpp"
 #include "lifecycle/sandbox_index.hpp"
 #include "lifecycle/snapshots.hpp"
@@ -35,6 +36,7 @@ struct AgentAccess {
 struct Requester {
     Requester() = default;
     std::string tenant;  ///< empty where there is one tenant
+    model::Quota quota;  ///< what it may have at once
 };
 
 /// The life of sandboxes: create, read, renew, patch, remove, expire, recover. The store is the
@@ -68,6 +70,8 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<Status> remove(std::string id);
     /// The new expiry. Past times 400, sandboxes without expiry 409 (lifecycle 2.4).
     Awaitable<Result<Timestamp>> renew(std::string id, Timestamp expires_at);
+    /// Lets it live at least `by` from now: never shortens. The expiry that holds then.
+    Awaitable<Result<Timestamp>> extend(std::string id, std::chrono::seconds by);
     /// The sandbox's JSON after the patch.
     Awaitable<Result<std::string>> patch_metadata(std::string id, model::MetadataPatch patch);
     [[nodiscard]] Result<AgentAccess> agent(std::string_view id) const;
@@ -96,6 +100,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     struct Removal;
     using Change = std::function<Status(store::SandboxStore&)>;
 
+    Awaitable<Result<Timestamp>> set_expiry(std::string id, Timestamp expires_at);
     /// Runs a write on the blocking pool.
     Awaitable<Status> commit(Change change);
 
@@ -136,6 +141,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     /// take long, and renewals must not wait for it.
     KeyedMutex holds_;
     Snapshots snapshots_;
+    QuotaLedger quotas_;
     net::Event wake_;
     std::map<std::string, std::shared_ptr<Removal>, std::less<>> removals_;
     std::size_t busy_ = 0;  ///< creates and removals in flight

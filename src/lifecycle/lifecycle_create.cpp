@@ -70,6 +70,8 @@ Awaitable<Result<Lifecycle::Created>> Lifecycle::make(model::CreateRequest reque
     auto admitted = admit(request, rules_, now(), source);
     if (!admitted) co_return admitted.error();
     admitted->record.tenant = requester.tenant;
+    auto claim = quotas_.claim(admitted->record, requester.quota, index_);
+    if (!claim) co_return claim.error();
     ++busy_;
     ScopeExit idle([this] { --busy_; });
 
@@ -91,6 +93,7 @@ Awaitable<Result<Lifecycle::Created>> Lifecycle::make(model::CreateRequest reque
             .as(error_code("SANDBOX_START_FAILED"));
     }
     index_.put(admitted->record);
+    claim->release();
 
     auto up = co_await bring_up(*admitted);
     if (!up) {

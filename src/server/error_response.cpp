@@ -8,6 +8,10 @@
 namespace opensandbox::server {
 namespace {
 
+constexpr int kTooManyRequests = 429;
+/// Seconds. What is used up comes back when somebody deletes or something expires.
+constexpr const char* kRetryAfter = "5";
+
 /// For errors that the contract does not name: GENERAL::TOO_LARGE and the like.
 std::string general_code(ErrorCode code) {
     if (code == ErrorCode::internal || code == ErrorCode::io) return "GENERAL::UNKNOWN_ERROR";
@@ -30,7 +34,10 @@ http::Response error_response(int status, std::string_view code, std::string_vie
 
 http::Response error_response(const Error& error) {
     std::string code = error.wire().empty() ? general_code(error.code()) : error.wire();
-    return error_response(http::status_of(error.code()), code, error.message());
+    int status = http::status_of(error.code());
+    auto response = error_response(status, code, error.message());
+    if (status == kTooManyRequests) response.head.fields.set("Retry-After", kRetryAfter);
+    return response;
 }
 
 http::Response validation_response(const model::FieldErrors& errors) {

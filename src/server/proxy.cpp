@@ -131,6 +131,9 @@ Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
         refusal = error_response(502, "BACKEND_CONNECTION_FAILED", reason);
         co_return co_await refuse_early(exchange, std::move(refusal), std::move(reason));
     }
+    if (services.renewer && fields.get("OpenSandbox-Access-Renew") != "skip") {
+        services.renewer->used(id, *agent);
+    }
     auto forwarding = forwarding_to(services, exchange, *route, std::move(*agent), *port);
     co_await http::forward(exchange, services.backends, std::move(forwarding));
 }

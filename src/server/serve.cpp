@@ -7,6 +7,7 @@
 #include "server/api_key.hpp"
 #include "server/app.hpp"
 #include "server/auth.hpp"
+#include "server/background/background.hpp"
 #include "server/endpoint_address.hpp"
 #include "server/serve_options.hpp"
 #include "store/state_lock.hpp"
@@ -48,6 +49,7 @@ struct Parts {
     std::unique_ptr<runtime::Runtime> runtime;
     std::shared_ptr<lifecycle::Lifecycle> lifecycle;
     std::unique_ptr<http::Server> server;
+    std::unique_ptr<Background> background;
     int exit_code = 1;
 
     ~Parts() {
@@ -83,11 +85,9 @@ Status make_server(Parts& parts, std::string api_key) {
         std::make_unique<Services>(config, std::move(api_key), parts.lifecycle, *parts.images,
                                    parts.image_pool, executor, towards_agents);
     services->public_host = public_host(config, in_container(), outward_ipv4);
-    if (config.tenants.enabled) {
-        auto tenants = make_tenants(executor, config);
-        if (!tenants) return tenants.error();
-        services->tenants = std::move(tenants.value());
-    }
+    auto background = Background::start(executor, *services);
+    if (!background) return background.error();
+    parts.background = std::move(background.value());
     http::ServerOptions options;
     options.idle_timeout = std::chrono::seconds(config.timeout_keep_alive);
     parts.server = std::make_unique<http::Server>(
@@ -118,6 +118,7 @@ Awaitable<void> run_until_signalled(Parts& parts) {
     co_await signals.async_wait(asio::use_awaitable);
     auto grace = std::chrono::seconds(config.timeout_graceful_shutdown);
     log::info("stopping; sandboxes live on", {{"grace_seconds", config.timeout_graceful_shutdown}});
+    parts.background->stop();
     co_await parts.server->drain(grace);
     co_await parts.lifecycle->stop(grace);
     co_await parts.runtime->stop();

@@ -13,6 +13,12 @@ constexpr std::array kRequestBounds{0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1
                                     0.5,    1.0,   2.5,   5.0,  10.0,  30.0, 60.0};
 constexpr std::array kCreateBounds{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
                                    0.5,   1.0,    2.5,   5.0,  10.0,  30.0, 60.0};
+/// Milliseconds, exactly the contract's.
+constexpr std::array kRequestMillis{1.0,   5.0,    10.0,   25.0,   50.0,    100.0,   250.0,
+                                    500.0, 1000.0, 2500.0, 5000.0, 10000.0, 30000.0, 60000.0};
+constexpr std::array kCreateMillis{100.0,  250.0,   500.0,   1000.0, 2500.0,
+                                   5000.0, 10000.0, 30000.0, 60000.0};
+constexpr double kMillisInSecond = 1000;
 /// Clients choose their User-Agent, so the number of series it may make is bounded.
 constexpr std::size_t kMaxClientSeries = 64;
 constexpr std::size_t kMaxLabel = 32;
@@ -21,9 +27,9 @@ double seconds(std::chrono::nanoseconds took) {
     return std::chrono::duration<double>(took).count();
 }
 
-std::string known_method(std::string_view method) {
+std::string_view known_method(std::string_view method) {
     for (std::string_view known : {"GET", "POST", "PUT", "DELETE", "PATCH", "HEAD", "OPTIONS"}) {
-        if (method == known) return std::string(method);
+        if (method == known) return known;
     }
     return "OTHER";
 }
@@ -51,9 +57,18 @@ std::pair<std::string, std::string> parse_user_agent(std::string_view text) {
 
 void ServerMetrics::record_request(std::string_view method, std::string_view route, int status,
                                    std::chrono::nanoseconds took) {
-    RequestKey key(known_method(method), route.empty() ? "unknown" : std::string(route), status);
-    auto at = requests_.try_emplace(std::move(key), kRequestBounds).first;
+    RequestView key{known_method(method), route.empty() ? "unknown" : route, status};
+    auto at = requests_.find(key);
+    if (at == requests_.end()) {
+        RequestKey owned{key.method, std::string(key.route), key.status};
+        at = requests_.try_emplace(std::move(owned), kRequestBounds, kRequestMillis).first;
+    }
     at->second.observe(seconds(took));
+}
+
+void ServerMetrics::Series::observe(double second_count) {
+    seconds.observe(second_count);
+    millis.observe(second_count * kMillisInSecond);
 }
 
 void ServerMetrics::record_create(bool success, std::chrono::nanoseconds took) {
@@ -67,8 +82,8 @@ void ServerMetrics::record_client_create(std::string_view user_agent, bool succe
     if (client_creates_.size() >= kMaxClientSeries && !client_creates_.contains(key)) {
         key = ClientKey("other", "other", success);
     }
-    auto at = client_creates_.try_emplace(std::move(key), kCreateBounds).first;
-    at->second.observe(static_cast<double>(milliseconds) / 1000);
+    auto at = client_creates_.try_emplace(std::move(key), kCreateBounds, kCreateMillis).first;
+    at->second.observe(static_cast<double>(milliseconds) / kMillisInSecond);
 }
 
 void ServerMetrics::write(telemetry::Exposition& out) const {
@@ -76,11 +91,11 @@ void ServerMetrics::write(telemetry::Exposition& out) const {
     out.sample(requests_in_flight);
     out.metric("opensandbox_http_request_duration_seconds", "histogram",
                "Time from the request's head to the end of the answer.");
-    for (const auto& [key, histogram] : requests_) {
-        const auto& [method, route, status] = key;
-        telemetry::Labels labels{
-            {"method", method}, {"route", route}, {"status", std::to_string(status)}};
-        out.histogram(histogram, labels);
+    for (const auto& [key, series] : requests_) {
+        telemetry::Labels labels{{"method", std::string(key.method)},
+                                 {"route", key.route},
+                                 {"status", std::to_string(key.status)}};
+        out.histogram(series.seconds, labels);
     }
     out.metric("opensandbox_sandbox_create_duration_seconds", "histogram",
                "Time that a create request took, validation included.");
@@ -89,12 +104,32 @@ void ServerMetrics::write(telemetry::Exposition& out) const {
     }
     out.metric("opensandbox_client_create_duration_seconds", "histogram",
                "Time that clients say their creates took.");
-    for (const auto& [key, histogram] : client_creates_) {
+    for (const auto& [key, series] : client_creates_) {
         const auto& [language, version, success] = key;
         telemetry::Labels labels{{"sdk_language", language},
                                  {"sdk_version", version},
                                  {"success", success ? "true" : "false"}};
-        out.histogram(histogram, labels);
+        out.histogram(series.seconds, labels);
+    }
+}
+
+void ServerMetrics::write(telemetry::OtlpMetrics& out) const {
+    using Kind = telemetry::OtlpMetrics::Kind;
+    out.metric(Kind::histogram, "server.http.request.duration", "ms",
+               "Time from the request's head to the end of the answer.");
+    for (const auto& [key, series] : requests_) {
+        telemetry::Attributes attributes{{"http_method", std::string(key.method)},
+                                         {"http_route", key.route},
+                                         {"http_status_code", std::int64_t{key.status}}};
+        out.point(series.millis, attributes);
+    }
+    out.metric(Kind::histogram, "opensandbox.sandbox.create.duration", "ms",
+               "Time that clients say their creates took.");
+    for (const auto& [key, series] : client_creates_) {
+        const auto& [language, version, success] = key;
+        telemetry::Attributes attributes{
+            {"sdk.language", language}, {"sdk.version", version}, {"success", success}};
+        out.point(series.millis, attributes);
     }
 }
 

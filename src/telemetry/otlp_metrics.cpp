@@ -40,6 +40,7 @@ constexpr unsigned kHistogramAttribute = 9;
 constexpr unsigned kKey = 1;
 constexpr unsigned kValue = 2;
 constexpr unsigned kStringValue = 1;
+constexpr unsigned kBooleanValue = 2;
 constexpr unsigned kIntegerValue = 3;
 }  // namespace field
 
@@ -59,6 +60,8 @@ void append_attributes(std::string& out, unsigned number, const Attributes& attr
         std::string encoded;
         if (const auto* text = std::get_if<std::string>(&value)) {
             append_text(encoded, field::kStringValue, *text);
+        } else if (const auto* flag = std::get_if<bool>(&value)) {
+            append_varint(encoded, field::kBooleanValue, *flag ? 1 : 0);
         } else {
             append_varint(encoded, field::kIntegerValue,
                           static_cast<std::uint64_t>(std::get<std::int64_t>(value)));

@@ -12,7 +12,7 @@
 
 namespace opensandbox::telemetry {
 
-using AttributeValue = std::variant<std::string, std::int64_t>;
+using AttributeValue = std::variant<std::string, std::int64_t, bool>;
 using Attributes = std::vector<std::pair<std::string, AttributeValue>>;
 
 /// Writes the protobuf body of an OTLP/HTTP metrics export (opentelemetry-proto 1, an

@@ -41,10 +41,8 @@ Awaitable<void> create_sandbox(Services& services, http::Exchange& exchange) {
         key = std::move(made.value());
     }
     auto& request = std::get<model::CreateRequest>(parsed);
-    lifecycle::Requester requester;
-    requester.tenant = exchange.tenant;
     auto created = co_await services.lifecycle.create(std::move(request), std::move(key),
-                                                      std::move(requester));
+                                                      services.requester(exchange));
     if (!created) {
         auto refusal = error_response(created.error());
         co_return co_await exchange.respond(std::move(refusal));

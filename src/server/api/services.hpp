@@ -5,6 +5,7 @@
 #include "image/store.hpp"
 #include "lifecycle/lifecycle.hpp"
 #include "server/config.hpp"
+#include "server/renew/access_renewer.hpp"
 #include "server/server_metrics.hpp"
 #include "server/tenants/tenants.hpp"
 
@@ -28,10 +29,14 @@ struct Services {
           image_pool(p),
           backends(std::move(executor), towards_agents) {}
 
+    /// Whose request it is and what that tenant may have.
+    [[nodiscard]] lifecycle::Requester requester(const http::Exchange& exchange) const;
+
     const Config& config;
-    std::string api_key;               ///< empty: no authentication, unless there are tenants
-    std::shared_ptr<Tenants> tenants;  ///< null: one tenant
-    std::string public_host;           ///< of agents, as clients see it
+    std::string api_key;                     ///< empty: no authentication, unless there are tenants
+    std::shared_ptr<Tenants> tenants;        ///< null: one tenant
+    std::shared_ptr<AccessRenewer> renewer;  ///< null: use does not renew
+    std::string public_host;                 ///< of agents, as clients see it
     std::shared_ptr<lifecycle::Lifecycle> lifecycle_owner;
     lifecycle::Lifecycle& lifecycle;
     image::Store& images;

@@ -1,0 +1,76 @@
+#include "server/renew/intent_queue.hpp"
+
+#include "base/log.hpp"
+#include "base/scope_exit.hpp"
+#include "server/renew/renew_intent.hpp"
+
+namespace opensandbox::server {
+namespace {
+
+constexpr std::chrono::seconds kWait{5};
+constexpr std::chrono::milliseconds kFirstPause{200};
+constexpr std::chrono::milliseconds kLongestPause{10'000};
+
+}  // namespace
+
+IntentQueue::IntentQueue(asio::any_io_executor executor, std::shared_ptr<AccessRenewer> renewer,
+                         RedisAddress address, const RenewConfig& config)
+    : executor_(std::move(executor)),
+      renewer_(std::move(renewer)),
+      address_(std::move(address)),
+      key_(config.redis_queue_key),
+      workers_(config.redis_consumer_concurrency) {}
+
+void IntentQueue::start() {
+    log::info("renew_intent", {{"renew_event", "workers_started"}, {"workers", workers_}});
+    for (std::int64_t i = 0; i < workers_; ++i)
+        net::spawn(executor_, work(shared_from_this()), "renewal queue");
+}
+
+void IntentQueue::stop() {
+    stopped_ = true;
+    for (RedisClient* client : connected_)
+        client->close();
+}
+
+Awaitable<void> IntentQueue::work(std::shared_ptr<IntentQueue> self) {
+    auto pause = kFirstPause;
+    while (!self->stopped_) {
+        auto client = co_await RedisClient::connect(self->executor_, self->address_);
+        if (client) {
+            pause = kFirstPause;
+            self->told_lost_ = false;
+            if (!std::exchange(self->told_connected_, true))
+                log::info("renew_intent", {{"renew_event", "redis_connected"}});
+            co_await self->consume(**client);
+        } else if (!std::exchange(self->told_lost_, true)) {
+            log::warn("renew_intent",
+                      {{"renew_event", "workers_not_started"},
+                       {"error", client.error().message()},
+                       {"consequence", "only the proxy renews until Redis answers"}});
+        }
+        if (self->stopped_) co_return;
+        co_await net::sleep_for(pause);
+        pause = std::min(pause * 2, kLongestPause);
+    }
+}
+
+/// Until the connection fails.
+Awaitable<void> IntentQueue::consume(RedisClient& client) {
+    connected_.insert(&client);
+    ScopeExit gone([&] { connected_.erase(&client); });
+    while (!stopped_) {
+        auto payload = co_await client.pop(key_, kWait);
+        if (!payload) {
+            if (!stopped_ && std::exchange(told_connected_, false))
+                log::warn("renew_intent",
+                          {{"renew_event", "redis_lost"}, {"error", payload.error().message()}});
+            co_return;
+        }
+        if (!*payload) continue;
+        auto intent = parse_renew_intent(**payload, now());
+        if (intent) co_await renewer_->reported(intent->sandbox_id, intent->tenant);
+    }
+}
+
+}  // namespace opensandbox::server
