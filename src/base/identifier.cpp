@@ -49,6 +49,16 @@ std::string new_hex_id() {
     return to_hex(raw.data(), raw.size());
 }
 
+std::string HexIds::next() {
+    if (used_ == sizeof drawn_) {
+        random_bytes(drawn_, sizeof drawn_);
+        used_ = 0;
+    }
+    std::string id = to_hex(drawn_ + used_, kBytes);
+    used_ += kBytes;
+    return id;
+}
+
 std::string new_token() {
     static constexpr char kAlphabet[] =
         "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";

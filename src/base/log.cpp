@@ -4,6 +4,7 @@
 #include "base/json_string.hpp"
 
 #include <atomic>
+#include <charconv>
 #include <unistd.h>
 
 namespace opensandbox::log {
@@ -13,6 +14,7 @@ struct Sink {
     std::atomic<Level> level{Level::info};
     std::atomic<Format> format{Format::text};
     std::atomic<int> fd{STDERR_FILENO};
+    std::atomic<Writer*> writer{nullptr};
 };
 
 /// The one piece of process-wide state: where this process writes its log.
@@ -82,10 +84,21 @@ std::string text_line(Level level, std::string_view message, std::initializer_li
 
 }  // namespace
 
+Value::Value(std::string_view k, double v) : key(k), number(true) {
+    char digits[64];
+    auto [end, failure] =
+        std::to_chars(digits, digits + sizeof digits, v, std::chars_format::fixed, 3);
+    text = failure == std::errc() ? std::string(digits, end) : "0";
+}
+
 void configure(Level level, Format format, int fd) {
     sink().level = level;
     sink().format = format;
     sink().fd = fd;
+}
+
+void attach(Writer* writer) {
+    sink().writer = writer;
 }
 
 bool enabled(Level level) {
@@ -98,6 +111,7 @@ void write(Level level, std::string_view message, std::initializer_list<Value> v
                                                             : text_line(level, message, values);
     // A full or closed log must never stop the program.
     [[maybe_unused]] ssize_t written = ::write(sink().fd.load(), line.data(), line.size());
+    if (Writer* writer = sink().writer.load()) writer->write(message, line);
 }
 
 }  // namespace opensandbox::log

@@ -20,7 +20,8 @@ struct Value {
     template <std::integral T>
     Value(std::string_view k, T v) : key(k), text(std::to_string(v)), number(true) {}
     Value(std::string_view k, bool v) : key(k), text(v ? "true" : "false"), number(true) {}
-    Value(std::string_view k, double v) : key(k), text(std::to_string(v)), number(true) {}
+    /// Three digits behind the point.
+    Value(std::string_view k, double v);
 
     std::string_view key;
     std::string text;
@@ -30,6 +31,16 @@ struct Value {
 /// Chooses level, shape and destination for this process. Called once, before other threads start.
 /// `fd` is borrowed.
 void configure(Level level, Format format, int fd);
+
+/// Sees every line that is written, from any thread.
+class Writer {
+  public:
+    virtual ~Writer() = default;
+    /// `message` is the sentence alone; the line ends with a newline.
+    virtual void write(std::string_view message, std::string_view line) = 0;
+};
+/// Borrowed until it is replaced, by null in the end: before anything that logs is destroyed.
+void attach(Writer* writer);
 
 /// Whether lines of this level are written.
 bool enabled(Level level);

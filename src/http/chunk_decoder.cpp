@@ -1,5 +1,6 @@
 #include "http/chunk_decoder.hpp"
 
+#include <algorithm>
 #include <charconv>
 
 namespace opensandbox::http {
@@ -73,12 +74,15 @@ ChunkDecoder::Step ChunkDecoder::next(std::string_view bytes) {
                 break;
             }
             case Expect::trailer: {
-                std::size_t left = max_trailers - trailer_bytes_;
+                std::size_t left = max_trailers - std::min(max_trailers, trailers_.size());
                 Line line = find_line(bytes, used, left, end);
                 if (line == Line::incomplete) return {State::need_more, used};
                 if (line == Line::malformed || end - used > left) return {State::malformed, used};
-                trailer_bytes_ += end - used;
-                if (end == used) expect_ = Expect::end;
+                if (end == used) {
+                    expect_ = Expect::end;
+                } else {
+                    trailers_ += bytes.substr(used, end + 2 - used);
+                }
                 used = end + 2;
                 break;
             }

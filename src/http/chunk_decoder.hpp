@@ -1,12 +1,13 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 
 namespace opensandbox::http {
 
 /// Finds the data in a chunked body (RFC 9112 section 7.1). Holds no bytes: the caller shows what
-/// has arrived and drops what is reported as used. Chunk extensions and trailers are skipped.
+/// has arrived and drops what is reported as used. Chunk extensions are skipped, trailers kept.
 class ChunkDecoder {
   public:
     enum class State : std::uint8_t {
@@ -23,6 +24,8 @@ class ChunkDecoder {
     Step next(std::string_view bytes);
     /// Data bytes of the current chunk that were not taken yet.
     [[nodiscard]] std::uint64_t remaining() const { return remaining_; }
+    /// The lines between the last chunk and the end, each with its CRLF; 16 KiB at most.
+    [[nodiscard]] const std::string& trailer_lines() const { return trailers_; }
     /// Counts data bytes as taken, at most remaining().
     void take(std::uint64_t count);
 
@@ -32,7 +35,7 @@ class ChunkDecoder {
 
     Expect expect_ = Expect::size_line;
     std::uint64_t remaining_ = 0;
-    std::uint64_t trailer_bytes_ = 0;
+    std::string trailers_;
 };
 
 }  // namespace opensandbox::http

@@ -64,6 +64,9 @@ class ClientResponse {
     virtual ~ClientResponse() = default;
     [[nodiscard]] virtual const ResponseHead& head() const = 0;
     virtual BodyReader& body() = 0;
+    /// How much of the body is left when all of it has arrived; empty when more is to come, or that
+    /// is not known.
+    [[nodiscard]] virtual std::optional<std::size_t> received_rest() const = 0;
     /// After status 101: takes the connection over.
     virtual Upgraded upgrade() = 0;
     /// Closes the connection now; a read in flight ends with `cancelled`.

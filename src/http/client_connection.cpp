@@ -80,6 +80,8 @@ Awaitable<void> BodySender::send() {
         pieces[1] = bytes;
         if (!length_) {
             prefix = chunk_prefix(bytes.size());
+            // The last chunk is followed by the trailers and an empty line.
+            if (bytes.empty()) append_fields(prefix, body_.trailers());
             pieces[0] = prefix;
             pieces[2] = "\r\n";
         }

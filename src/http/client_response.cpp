@@ -33,6 +33,7 @@ class PooledResponse final : public ClientResponse, public BodyReader {
     const ResponseHead& head() const override { return head_; }
     BodyReader& body() override { return *this; }
     std::optional<std::uint64_t> content_length() const override { return body_.content_length(); }
+    Fields trailers() const override { return body_.trailers(); }
 
     Awaitable<Result<std::size_t>> read_some(std::span<char> into) override {
         if (body_.done()) co_return 0;
@@ -41,6 +42,13 @@ class PooledResponse final : public ClientResponse, public BodyReader {
         if (aborted_) co_return Error(ErrorCode::cancelled, "the request was aborted");
         recycle();
         co_return count;
+    }
+
+    std::optional<std::size_t> received_rest() const override {
+        if (body_.done()) return 0;
+        if (!connection_ || !body_.length_known()) return std::nullopt;
+        if (body_.remaining() > connection_->input().buffer.size()) return std::nullopt;
+        return static_cast<std::size_t>(body_.remaining());
     }
 
     Upgraded upgrade() override {

@@ -57,6 +57,8 @@ class Exchange {
     virtual Awaitable<Status> finish() = 0;
     /// Sends the last piece and the end of the body in one go.
     virtual Awaitable<Status> finish_with(std::string_view last) = 0;
+    /// Ends the body with fields behind it, where it is chunked; elsewhere they are dropped.
+    virtual Awaitable<Status> finish_with_trailers(Fields trailers) = 0;
     [[nodiscard]] virtual bool started() const = 0;
     /// Status sent, 0 before.
     [[nodiscard]] virtual int status() const = 0;
@@ -66,6 +68,10 @@ class Exchange {
     /// Returns when the client closed its connection (or the exchange ended). Only after the
     /// request body was read to its end.
     virtual Awaitable<void> client_gone() = 0;
+    /// Calls `action` when the client closes its connection before the exchange is over. Cheaper
+    /// than client_gone(), as nothing is watched in the first milliseconds; instead of it, not
+    /// beside it. Null takes the action back.
+    virtual void on_client_gone(std::function<void()> action) = 0;
 
     /// Takes the connection over; only after start() with status 101.
     virtual Upgraded upgrade() = 0;

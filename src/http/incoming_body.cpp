@@ -21,6 +21,13 @@ std::optional<std::uint64_t> IncomingBody::content_length() const {
     }
 }
 
+Fields IncomingBody::trailers() const {
+    Fields fields;
+    if (chunks_.trailer_lines().empty()) return fields;
+    if (parse_fields(chunks_.trailer_lines(), fields)) return {};
+    return fields;
+}
+
 Error IncomingBody::fail(ErrorCode code, std::string_view message) {
     failure_ = Error(code, std::string(message));
     return *failure_;

@@ -31,6 +31,8 @@ class IncomingBody final : public BodyReader {
 
     Awaitable<Result<std::size_t>> read_some(std::span<char> into) override;
     [[nodiscard]] std::optional<std::uint64_t> content_length() const override;
+    /// Malformed ones are left out.
+    [[nodiscard]] Fields trailers() const override;
 
     /// Read to its end.
     [[nodiscard]] bool done() const { return done_; }

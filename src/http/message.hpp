@@ -59,6 +59,8 @@ class BodyReader {
     virtual Awaitable<Result<std::size_t>> read_some(std::span<char> into) = 0;
     /// Declared length; empty when chunked or unknown.
     [[nodiscard]] virtual std::optional<std::uint64_t> content_length() const = 0;
+    /// Fields that came behind a chunked body, once it was read to its end.
+    [[nodiscard]] virtual Fields trailers() const { return {}; }
 };
 
 /// Reads to the end; `too_large` (naming the limit) when the body has more than `limit` bytes.

@@ -4,7 +4,6 @@
 #include "http/splice.hpp"
 #include "http/status.hpp"
 #include "http/websocket.hpp"
-#include "net/task.hpp"
 
 #include <algorithm>
 #include <array>
@@ -35,6 +34,16 @@ Fields end_to_end_fields(const Fields& fields) {
     return kept;
 }
 
+/// Trailers without what only a head may say (RFC 9110 section 6.5.1).
+Fields passable_trailers(Fields trailers) {
+    for (std::string_view name : hop_by_hop)
+        trailers.erase(name);
+    for (std::string_view name : {"Content-Length", "Content-Type", "Content-Encoding",
+                                  "Content-Range", "Host", "Authorization", "Cookie", "Set-Cookie"})
+        trailers.erase(name);
+    return trailers;
+}
+
 bool is_upgrade(Exchange& exchange) {
     const Fields& fields = exchange.request().fields;
     return fields.has_token("Connection", "upgrade") && fields.has("Upgrade") &&
@@ -48,16 +57,12 @@ struct Link {
     bool over = false;
 };
 
-Awaitable<void> abort_when_gone(Awaitable<void> gone, std::shared_ptr<Link> link) {
-    co_await std::move(gone);
-    if (link->over) co_return;
-    link->sending.abort();
-    if (link->receiving != nullptr) link->receiving->abort();
-}
-
-void watch_client(Exchange& exchange, const std::shared_ptr<Link>& link,
-                  const asio::any_io_executor& executor) {
-    net::spawn(executor, abort_when_gone(exchange.client_gone(), link), "proxied client watch");
+void watch_client(Exchange& exchange, const std::shared_ptr<Link>& link) {
+    exchange.on_client_gone([link] {
+        if (link->over) return;
+        link->sending.abort();
+        if (link->receiving != nullptr) link->receiving->abort();
+    });
 }
 
 /// The client's body; tells when it has been read to its end.
@@ -72,6 +77,7 @@ class WatchedBody final : public BodyReader {
         co_return count;
     }
     std::optional<std::uint64_t> content_length() const override { return body_.content_length(); }
+    Fields trailers() const override { return passable_trailers(body_.trailers()); }
 
   private:
     BodyReader& body_;
@@ -141,26 +147,44 @@ Awaitable<void> pass_upgrade(Exchange& exchange, ClientResponse& response,
     co_await splice(std::move(client), std::move(backend));
 }
 
+/// A body that is here already goes out together with the head.
+Awaitable<void> pass_whole(Exchange& exchange, ClientResponse& response, ResponseHead head,
+                           std::size_t size) {
+    std::string body(size, '\0');
+    std::size_t filled = 0;
+    while (filled < size) {
+        auto count = co_await response.body().read_some(std::span(body).subspan(filled));
+        if (!count || *count == 0) co_return;
+        filled += *count;
+    }
+    auto started = co_await exchange.start_with(std::move(head), body);
+    if (started) co_await exchange.finish();
+}
+
 Awaitable<void> pass_response(Exchange& exchange, ClientResponse& response,
                               const Forwarding& forwarding) {
     ResponseHead head(response.head().status, end_to_end_fields(response.head().fields));
     if (forwarding.edit_response) forwarding.edit_response(head);
+    if (auto rest = response.received_rest(); rest && *rest <= max_piece) {
+        co_return co_await pass_whole(exchange, response, std::move(head), *rest);
+    }
     auto started = co_await exchange.start(std::move(head));
     if (!started) co_return;
     bool whole = co_await pump(response.body(), exchange);
     // Without finish() the server cuts the connection: the client must not take half for all.
-    if (whole) co_await exchange.finish();
+    if (!whole) co_return;
+    auto trailers = passable_trailers(response.body().trailers());
+    co_await exchange.finish_with_trailers(std::move(trailers));
 }
 
 }  // namespace
 
 Awaitable<void> forward(Exchange& exchange, Client& client, Forwarding forwarding) {
-    auto executor = co_await asio::this_coro::executor;
     auto link = std::make_shared<Link>();
     bool upgrading = is_upgrade(exchange);
     bool bodiless = exchange.body().content_length() == std::uint64_t(0);
-    WatchedBody body(exchange.body(), [&] { watch_client(exchange, link, executor); });
-    if (bodiless) watch_client(exchange, link, executor);
+    WatchedBody body(exchange.body(), [&] { watch_client(exchange, link); });
+    if (bodiless) watch_client(exchange, link);
     auto sender = [&] {
         ClientRequest request = make_request(exchange, forwarding);
         if (!bodiless) {

@@ -14,6 +14,8 @@ using std::chrono::steady_clock;
 
 constexpr milliseconds max_sweep_interval{1000};
 constexpr milliseconds min_sweep_interval{5};
+/// How long an exchange runs before its client is watched.
+constexpr milliseconds watch_delay{20};
 /// How long drain() waits for handlers to notice that their connection was cut.
 constexpr milliseconds cut_grace{1000};
 
@@ -44,6 +46,7 @@ ServerCore::ServerCore(asio::any_io_executor e, Handler h, ServerOptions o)
       options(o),
       changed(e),
       room(e),
+      watch_timer_(e),
       sweep_timer_(std::move(e)) {}
 
 void ServerCore::add(Tracked& item) {
@@ -77,6 +80,24 @@ void ServerCore::cut_all() {
         item->cut();
 }
 
+void ServerCore::watch_soon(std::shared_ptr<ServerConnection> connection) {
+    std::uint64_t epoch = connection->epoch();
+    watchers_.push_back({std::move(connection), epoch});
+    if (watchers_.size() > 1) return;
+    watch_timer_.expires_after(watch_delay);
+    watch_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& failure) {
+        auto self = weak.lock();
+        if (!failure && self) self->start_watches();
+    });
+}
+
+void ServerCore::start_watches() {
+    for (Watcher& watcher : std::exchange(watchers_, {})) {
+        auto connection = watcher.connection.lock();
+        if (connection && connection->epoch() == watcher.epoch) connection->start_gone_watch();
+    }
+}
+
 void ServerCore::arm_sweep() {
     auto interval =
         std::min({options.idle_timeout / 4, options.head_timeout / 4, max_sweep_interval});
@@ -91,7 +112,11 @@ void ServerCore::arm_sweep() {
 void ServerCore::sweep() {
     auto now = steady_clock::now();
     for (Tracked* item : std::vector<Tracked*>(open)) {
-        if (item->deadline <= now) item->cut();
+        if (item->deadline <= now) {
+            item->cut();
+        } else if (item->idle()) {
+            item->rest();
+        }
     }
     arm_sweep();
 }

@@ -75,15 +75,38 @@ void ServerConnection::cut() {
     if (input_.stream) input_.stream->close();
 }
 
+void ServerConnection::rest() {
+    // A client that asks again at once, as most do, finds its buffer; a sweep later it is given up.
+    if (std::exchange(young_, false) || resting_) return;
+    resting_ = true;
+    input_.stream->cancel_read();
+}
+
+const std::string& ServerConnection::peer_address() {
+    if (!peer_) peer_ = input_.stream ? input_.stream->peer_address() : std::string();
+    return *peer_;
+}
+
+Awaitable<bool> ServerConnection::receive_first() {
+    deadline = steady_clock::now() + core_->options.idle_timeout;
+    idle_ = young_ = true;
+    resting_ = false;
+    auto count = co_await input_.fill(head_fill);
+    if (!count && resting_ && !closed_) {
+        input_.buffer.release();
+        co_await input_.stream->wait_readable();
+        idle_ = false;
+        co_return !closed_;
+    }
+    idle_ = false;
+    co_return count && *count > 0 && !closed_;
+}
+
 Awaitable<std::size_t> ServerConnection::receive_head() {
     auto& buffer = input_.buffer;
     if (buffer.empty()) {
-        buffer.release();
-        deadline = steady_clock::now() + core_->options.idle_timeout;
-        idle_ = true;
-        co_await input_.stream->wait_readable();
-        idle_ = false;
-        if (closed_) co_return 0;
+        bool begun = co_await receive_first();
+        if (!begun) co_return 0;
     }
     deadline = steady_clock::now() + core_->options.head_timeout;
     HeadScanner scanner;
@@ -205,6 +228,23 @@ Awaitable<void> ServerConnection::wait_gone(std::shared_ptr<ServerConnection> se
     co_await watch.gone_or_over.async_wait(asio::as_tuple(asio::use_awaitable));
 }
 
+void ServerConnection::on_gone(std::function<void()> action) {
+    gone_action_ = std::move(action);
+    if (gone_action_) core_->watch_soon(shared_from_this());
+}
+
+void ServerConnection::start_gone_watch() {
+    if (!gone_action_ || !input_.stream) return;
+    net::spawn(core_->executor, act_when_gone(shared_from_this()), "http client watch");
+}
+
+Awaitable<void> ServerConnection::act_when_gone(std::shared_ptr<ServerConnection> self) {
+    std::uint64_t epoch = self->epoch_;
+    co_await wait_gone(self, epoch);
+    if (self->epoch_ != epoch) co_return;
+    if (auto action = std::exchange(self->gone_action_, nullptr)) action();
+}
+
 Awaitable<void> ServerConnection::end_watch() {
     if (!watch_) co_return;
     while (watch_->running) {
@@ -217,6 +257,7 @@ Awaitable<void> ServerConnection::end_watch() {
 
 void ServerConnection::end_exchange() {
     ++epoch_;
+    gone_action_ = nullptr;
     if (watch_) watch_->gone_or_over.cancel();
 }
 

@@ -3,7 +3,10 @@
 #include "http/input_buffer.hpp"
 #include "http/server_core.hpp"
 
+#include <functional>
 #include <memory>
+#include <optional>
+#include <string>
 
 namespace opensandbox::http {
 
@@ -18,6 +21,9 @@ class ServerConnection final : public Tracked,
 
     void cut() override;
     [[nodiscard]] bool idle() const override { return idle_; }
+    void rest() override;
+    /// The client's address, also after the connection was handed over.
+    const std::string& peer_address();
 
     [[nodiscard]] ServerCore& core() { return *core_; }
     [[nodiscard]] Input& input() { return input_; }
@@ -33,6 +39,10 @@ class ServerConnection final : public Tracked,
     /// Watches for the end of the connection while a handler runs; bytes that come meanwhile are
     /// kept. Returns when the client went away or the exchange ended.
     static Awaitable<void> wait_gone(std::shared_ptr<ServerConnection> self, std::uint64_t epoch);
+    /// Calls `action` when the client goes before the exchange is over; not at once: see
+    /// ServerCore::watch_soon().
+    void on_gone(std::function<void()> action);
+    void start_gone_watch();
     /// Ends the watch, so that the connection can be read again.
     Awaitable<void> end_watch();
     /// The exchange is over: wakes those who wait for the client to go.
@@ -45,13 +55,20 @@ class ServerConnection final : public Tracked,
   private:
     struct Watch;
     static Awaitable<void> watch(std::shared_ptr<ServerConnection> self);
+    static Awaitable<void> act_when_gone(std::shared_ptr<ServerConnection> self);
+    /// Waits for the first byte of a request; false when the connection is to be closed.
+    Awaitable<bool> receive_first();
     Awaitable<void> refuse(Refusal refusal);
 
     std::shared_ptr<ServerCore> core_;
     Input input_;
     std::unique_ptr<Watch> watch_;  ///< made when a handler first asks
     std::uint64_t epoch_ = 0;       ///< counts exchanges
+    std::function<void()> gone_action_;
+    std::optional<std::string> peer_;  ///< asked for once
     bool idle_ = false;
+    bool young_ = false;    ///< idle, and no sweep has seen it yet
+    bool resting_ = false;  ///< idle, and to hold no buffer
     bool closed_ = false;
 };
 

@@ -21,6 +21,8 @@ class Tracked {
     virtual void cut() = 0;
     /// Whether it waits for the first byte of a request.
     [[nodiscard]] virtual bool idle() const { return false; }
+    /// Gives back what it holds for a request that does not come.
+    virtual void rest() {}
 
     /// Cut once this has passed.
     std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
@@ -30,6 +32,8 @@ class Tracked {
     std::size_t index_ = 0;
 };
 
+class ServerConnection;
+
 /// What the connections of one server share.
 struct ServerCore : std::enable_shared_from_this<ServerCore> {
     ServerCore(asio::any_io_executor e, Handler h, ServerOptions o);
@@ -37,6 +41,9 @@ struct ServerCore : std::enable_shared_from_this<ServerCore> {
 
     void add(Tracked& item);
     void remove(Tracked& item);
+    /// Has a connection watch for the end of its client, if the same exchange still runs in a short
+    /// while: most are over by then.
+    void watch_soon(std::shared_ptr<ServerConnection> connection);
     /// Ends accepting.
     void close_listeners();
     void cut_all();
@@ -55,7 +62,15 @@ struct ServerCore : std::enable_shared_from_this<ServerCore> {
     /// One timer looks after the deadlines of all connections: setting a deadline costs nothing.
     void arm_sweep();
     void sweep();
+    void start_watches();
 
+    /// One that asked for a watch, with the exchange it asked for.
+    struct Watcher {
+        std::weak_ptr<ServerConnection> connection;
+        std::uint64_t epoch;
+    };
+    std::vector<Watcher> watchers_;
+    asio::steady_timer watch_timer_;
     asio::steady_timer sweep_timer_;
     bool sweeping_ = false;
 };

@@ -60,8 +60,7 @@ ServerExchange::ServerExchange(std::shared_ptr<ServerConnection> connection, Req
 }
 
 std::string ServerExchange::peer_address() const {
-    auto& stream = connection_->input().stream;
-    return stream ? stream->peer_address() : std::string();
+    return connection_->peer_address();
 }
 
 bool ServerExchange::may_keep_connection(const Fields& fields) const {
@@ -153,7 +152,10 @@ Awaitable<Status> ServerExchange::start(ResponseHead head) {
 
 Awaitable<Status> ServerExchange::start_with(ResponseHead head, std::string_view first) {
     if (phase_ != Phase::fresh) co_return Error(ErrorCode::internal, "the answer already started");
-    if (head.status == 101) co_await connection_->end_watch();
+    if (head.status == 101) {
+        connection_->on_gone(nullptr);
+        co_await connection_->end_watch();
+    }
     phase_ = Phase::streaming;
     status_ = head.status;
     keep_ = may_keep_connection(head.fields);
@@ -274,13 +276,31 @@ Awaitable<Status> ServerExchange::finish_with(std::string_view last) {
     co_return co_await send_piece({}, last, true);
 }
 
+Awaitable<Status> ServerExchange::finish_with_trailers(Fields trailers) {
+    bool chunked = marking_ == Marking::chunked && !head_only_;
+    if (phase_ != Phase::streaming || !chunked || trailers.size() == 0) co_return co_await finish();
+    std::string end = "0\r\n";
+    append_fields(end, trailers);
+    end += "\r\n";
+    std::string_view piece = end;
+    auto sent = co_await send(std::span(&piece, 1));
+    if (sent) phase_ = Phase::finished;
+    co_return sent;
+}
+
 // Not a coroutine itself: the wait must not touch this object, which may be gone when it begins.
 Awaitable<void> ServerExchange::client_gone() {
     body_.before_read = [this] { return connection_->end_watch(); };
     return ServerConnection::wait_gone(connection_, connection_->epoch());
 }
 
+void ServerExchange::on_client_gone(std::function<void()> action) {
+    body_.before_read = [this] { return connection_->end_watch(); };
+    connection_->on_gone(std::move(action));
+}
+
 Upgraded ServerExchange::upgrade() {
+    connection_->peer_address();
     phase_ = Phase::upgraded;
     return connection_->hand_over();
 }

@@ -26,10 +26,12 @@ class ServerExchange final : public Exchange {
                                                FileWorker worker) override;
     Awaitable<Status> finish() override;
     Awaitable<Status> finish_with(std::string_view last) override;
+    Awaitable<Status> finish_with_trailers(Fields trailers) override;
     [[nodiscard]] bool started() const override { return phase_ != Phase::fresh; }
     [[nodiscard]] int status() const override { return status_; }
     [[nodiscard]] std::uint64_t bytes_sent() const override { return bytes_sent_; }
     Awaitable<void> client_gone() override;
+    void on_client_gone(std::function<void()> action) override;
     Upgraded upgrade() override;
 
     /// After the handler: answers what it left open, and makes the connection ready for the next

@@ -62,8 +62,8 @@ int send_some(int fd, std::span<const std::string_view> pieces, WritePosition& a
     return 0;
 }
 
-/// Tries the system call first and waits for readiness only when it would block: most reads after
-/// a wait and nearly all writes succeed at once.
+/// Tries the system call first and waits only when it would block, or when the last read took all
+/// there was: nearly all writes succeed at once, and so do reads in the middle of a large body.
 class SocketStream final : public Stream {
   public:
     explicit SocketStream(StreamSocket socket) : core_(std::make_shared<Core>(std::move(socket))) {}
@@ -71,16 +71,24 @@ class SocketStream final : public Stream {
 
     Awaitable<Result<std::size_t>> read_some(std::span<char> into) override {
         auto core = core_;
-        while (!core->closed) {
+        while (!core->closed && !core->drained) {
             ssize_t count = ::recv(core->fd, into.data(), into.size(), MSG_DONTWAIT);
-            if (count >= 0) co_return static_cast<std::size_t>(count);
-            if (errno == EINTR) continue;
-            if (errno != EAGAIN) co_return Error::from_errno(errno, "read from the connection");
-            auto [failure] =
-                co_await core->socket.async_wait(StreamSocket::wait_read, as_tuple_awaitable);
-            if (failure == asio::error::operation_aborted) co_return closed_error();
+            if (count >= 0) {
+                core->drained = static_cast<std::size_t>(count) < into.size();
+                co_return static_cast<std::size_t>(count);
+            }
+            if (errno == EAGAIN) break;
+            if (errno != EINTR) co_return Error::from_errno(errno, "read from the connection");
         }
-        co_return closed_error();
+        if (core->closed) co_return closed_error();
+        // Not a wait for readiness and then a read: that would arm the socket anew each time.
+        auto [failure, count] = co_await core->socket.async_receive(
+            asio::buffer(into.data(), into.size()), as_tuple_awaitable);
+        if (failure == asio::error::operation_aborted) co_return closed_error();
+        if (failure == asio::error::eof) co_return std::size_t(0);
+        if (failure) co_return Error::from_errno(failure.value(), "read from the connection");
+        core->drained = count < into.size();
+        co_return count;
     }
 
     Awaitable<Status> write_all(std::span<const std::string_view> pieces) override {
@@ -182,6 +190,7 @@ class SocketStream final : public Stream {
         StreamSocket socket;
         int fd;
         bool closed = false;
+        bool drained = false;  ///< the last read found less than it had room for
     };
 
     std::shared_ptr<Core> core_;

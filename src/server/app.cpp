@@ -23,14 +23,14 @@ bool is_quiet(std::string_view path) {
 
 }  // namespace
 
-std::string choose_request_id(const http::RequestHead& request) {
+std::string choose_request_id(const http::RequestHead& request, HexIds& ids) {
     std::string_view given = request.fields.get("X-Request-ID").value_or("");
     while (given.starts_with(' '))
         given.remove_prefix(1);
     while (given.ends_with(' '))
         given.remove_suffix(1);
     bool visible = std::ranges::all_of(given, [](char c) { return c > ' ' && c < 0x7f; });
-    if (given.empty() || given.size() > kMaxRequestId || !visible) return new_hex_id();
+    if (given.empty() || given.size() > kMaxRequestId || !visible) return ids.next();
     return std::string(given);
 }
 
@@ -58,7 +58,7 @@ Awaitable<void> App::handle(http::Exchange& exchange) {
     auto begin = std::chrono::steady_clock::now();
     ++services_.metrics.requests_in_flight;
     ScopeExit leave([this] { --services_.metrics.requests_in_flight; });
-    exchange.request_id = choose_request_id(exchange.request());
+    exchange.request_id = choose_request_id(exchange.request(), request_ids_);
     exchange.response_fields.set("X-Request-ID", exchange.request_id);
     add_cors_fields(exchange.request(), exchange.response_fields);
     bool failed = false;

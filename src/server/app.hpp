@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/identifier.hpp"
 #include "http/router.hpp"
 #include "server/api/services.hpp"
 
@@ -31,9 +32,10 @@ class App {
     std::unique_ptr<Services> owned_;
     Services& services_;
     http::Router router_;
+    HexIds request_ids_;
 };
 
 /// The inbound X-Request-ID, trimmed, when it is 1 to 128 visible characters; else 32 hex digits.
-std::string choose_request_id(const http::RequestHead& request);
+std::string choose_request_id(const http::RequestHead& request, HexIds& ids);
 
 }  // namespace opensandbox::server

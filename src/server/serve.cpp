@@ -8,8 +8,10 @@
 #include "server/app.hpp"
 #include "server/auth.hpp"
 #include "server/background/background.hpp"
+#include "server/background/log_files.hpp"
 #include "server/endpoint_address.hpp"
 #include "server/serve_options.hpp"
+#include "server/startup_prompt.hpp"
 #include "store/state_lock.hpp"
 #include "version.hpp"
 
@@ -20,6 +22,8 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <malloc.h>
+#include <unistd.h>
 
 namespace opensandbox::server {
 namespace {
@@ -28,6 +32,9 @@ constexpr std::size_t kBlockingThreads = 4;
 constexpr std::size_t kImageThreads = 2;
 /// How long a backend may take to its first byte (lifecycle 3.3).
 constexpr std::chrono::seconds kBackendTimeout{180};
+
+/// For the answer of a person at a terminal (lifecycle 7.4).
+constexpr std::chrono::seconds kPromptPatience{30};
 
 int fail(const Error& error) {
     log::error("cannot start", {{"error", error.message()}});
@@ -152,7 +159,8 @@ int serve(const Config& config) {
     const char* insecure = std::getenv("OPENSANDBOX_INSECURE_SERVER");
     bool guarded = config.tenants.enabled || !api_key->empty();
     if (!guarded) {
-        if (auto refusal = startup_refusal(config.host, *api_key, insecure ? insecure : ""))
+        auto refusal = startup_refusal(config.host, *api_key, insecure ? insecure : "");
+        if (refusal && !confirm_insecure_start(STDIN_FILENO, STDERR_FILENO, kPromptPatience))
             return fail(Error(ErrorCode::permission_denied, *refusal));
     }
     if (!guarded) log::warn("no API key: whoever reaches this server controls it");
@@ -189,12 +197,16 @@ int main(int argc, char** argv) {
         return 0;
     }
     std::signal(SIGPIPE, SIG_IGN);
+    // Without its list of small blocks malloc has nothing to merge whenever a buffer is asked for.
+    ::mallopt(M_MXFAST, 0);
     auto config = configure(*options);
     if (!config) {
         std::fprintf(stderr, "serve: %s\n", config.error().message().c_str());
         return 1;
     }
     log::configure(config->log_level, config->log_format, STDERR_FILENO);
+    auto files = LogFiles::open(config->log_file);
+    if (!files) return fail(files.error());
     return serve(*config);
 }
 

@@ -388,3 +388,56 @@ TEST_CASE("a backend that refuses a body early is heard", "[http][proxy]") {
         CHECK_THAT(answer, Contains("Connection: close\r\n"));
     });
 }
+
+TEST_CASE("trailers pass both ways, but for what only a head may say", "[http][proxy]") {
+    Loop loop;
+    std::string seen;
+    ScriptedServer backend(loop, [&](net::Stream& stream, int) -> Awaitable<void> {
+        seen = co_await receive_until(stream, "\r\n\r\n");
+        seen += co_await receive_until(stream, "\r\n\r\n");
+        co_await send(stream,
+                      "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n"
+                      "X-Checksum: abc\r\nContent-Length: 9\r\n\r\n");
+    });
+    Proxy proxy(loop, backend.port);
+    loop.run([&]() -> Awaitable<void> {
+        auto answer = co_await talk(
+            proxy.server.port,
+            "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-Sum: 2\r\nTransfer-Encoding: x\r\n\r\n");
+        CHECK_THAT(answer, EndsWith("2\r\nok\r\n0\r\nX-Checksum: abc\r\n\r\n"));
+    });
+    CHECK_THAT(seen, EndsWith("3\r\nabc\r\n0\r\nX-Sum: 1\r\nX-Sum: 2\r\n\r\n"));
+}
+
+TEST_CASE("a refused backend may be replaced by another before anything is sent", "[http][proxy]") {
+    Loop loop;
+    std::string seen;
+    ScriptedServer backend(loop, [&](net::Stream& stream, int) -> Awaitable<void> {
+        seen = co_await receive_until(stream, "body");
+        co_await send(stream, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+    });
+    Client client(loop.executor());
+    std::uint16_t nobody = unused_port(loop);
+    int asked = 0;
+    TestServer server(loop, [&](Exchange& exchange) -> Awaitable<void> {
+        Forwarding forwarding;
+        forwarding.origin = Origin("127.0.0.1", nobody);
+        forwarding.target = "/first";
+        forwarding.reroute = [&](Forwarding& again) {
+            ++asked;
+            again.origin = Origin("127.0.0.1", backend.port);
+            again.target = "/second";
+            return true;
+        };
+        co_await forward(exchange, client, std::move(forwarding));
+    });
+    loop.run([&]() -> Awaitable<void> {
+        auto answer = co_await talk(server.port,
+                                    "POST / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n"
+                                    "Content-Length: 4\r\n\r\nbody");
+        CHECK_THAT(answer, StartsWith("HTTP/1.1 200 OK") && EndsWith("ok"));
+    });
+    CHECK(asked == 1);
+    CHECK_THAT(seen, StartsWith("POST /second") && EndsWith("body"));
+}

@@ -123,10 +123,11 @@ TEST_CASE("a key file that others could read is closed, an empty one refused") {
 }
 
 TEST_CASE("request ids are echoed when they are usable") {
-    auto id = [](const char* given) {
+    HexIds ids;
+    auto id = [&](const char* given) {
         http::RequestHead head("GET", "/");
         head.fields.add("X-Request-ID", given);
-        return choose_request_id(head);
+        return choose_request_id(head, ids);
     };
     REQUIRE(id("abc-1") == "abc-1");
     REQUIRE(id("  abc  ") == "abc");
