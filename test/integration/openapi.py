@@ -13,6 +13,10 @@ from support.agent import StandaloneAgent
 from support.shell import eventually
 
 
+#: What the sandboxes of a pool are made of.
+POOLED = {"image": {"uri": "host"}, "entrypoint": ["tail", "-f", "/dev/null"], "resourceLimits": {}}
+
+
 @pytest.mark.parametrize("surface", contract.SURFACES)
 def test_the_documents_are_valid(surface):
     validate(contract.document(surface))
@@ -52,14 +56,39 @@ def test_every_operation_of_the_server_answers_as_documented(server, sandbox):
                      headers={"Content-Type": "application/octet-stream"})
     assert reply.status in (200, 201), reply
     assert api.delete("/images/documented:1").status == 204
-    for path in ("/health", "/version", "/metrics"):
+    for path in ("/health", "/version", "/metrics", "/openapi.json", "/docs", "/redoc"):
         assert bare.get(path).status == 200
+    for page in ("logs", "events", "inspect", "summary"):
+        assert api.get(sandbox.path(f"/diagnostics/{page}")).status == 200
+    snapshots_pools_and_policies(api, sandbox)
     assert api.post("/metrics/events", {
         "eventType": "sandbox.create", "createDurationMs": 5, "success": True}).status == 204
     assert api.delete(sandbox.path()).status == 204
     done = {(m, t) for s, m, t in contract.exercised if s == "lifecycle"}
     contract.exercised |= before
     assert contract.operations("lifecycle") - done == set()
+
+
+def snapshots_pools_and_policies(api, sandbox):
+    assert api.post(sandbox.path("/pause")).status == 202
+    assert api.post(sandbox.path("/resume")).status == 202
+    made = api.post(sandbox.path("/snapshots"), {"name": "documented"})
+    assert made.status == 202, made
+    snapshot = f"/snapshots/{made.json['id']}"
+    eventually(lambda: api.get(snapshot).json["status"]["state"] == "Ready", 60, 0.05, "the snapshot")
+    assert len(api.get("/snapshots", query={"sandboxId": sandbox.id}).json["items"]) == 1
+    assert api.delete(snapshot).status == 204
+    for method, body in (("GET", None), ("PUT", {}), ("PATCH", []), ("DELETE", [])):
+        reply = api.request(method, sandbox.path("/networkpolicy"), body=body)
+        assert reply.status in (501, 502), reply
+    capacity = {"bufferMin": 0, "bufferMax": 1, "poolMin": 0, "poolMax": 1}
+    made = api.post("/pools", {"name": "documented", "template": POOLED, "capacitySpec": capacity})
+    assert made.status == 201, made
+    assert api.get("/pools").status == api.get("/pools/documented").status == 200
+    assert api.put("/pools/documented", {"capacitySpec": {**capacity, "poolMax": 2}}).status == 200
+    assert api.delete("/pools/documented").status == 204
+    for method, path in (("GET", ""), ("POST", ""), ("GET", "/t"), ("DELETE", "/t")):
+        assert api.request(method, "/templates" + path).status == 501
 
 
 def test_every_operation_of_the_agent_answers_as_documented(sandbox):
