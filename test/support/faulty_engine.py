@@ -5,22 +5,23 @@ import json
 import re
 import socket
 import threading
-import time
 from contextlib import contextmanager
 from pathlib import Path
 
 
 class Rule:
     """What happens to calls of one method whose path matches. `status` and `message` make an answer
-    of the engine's kind; `garbage` is sent as it is; `delay` waits before passing on; `drop` closes."""
+    of the engine's kind, `body` one that looks whole; `garbage` is sent as it is; `hold` is an event
+    to wait for before passing on; `drop` closes."""
 
-    def __init__(self, method, path, *, status=None, message="told to fail", garbage=None, delay=0, drop=False):
+    def __init__(self, method, path, *, status=None, message="told to fail", body=None, garbage=None,
+                 hold=None, drop=False):
         self.method = method
         self.path = re.compile(path)
-        self.status = status
-        self.message = message
+        self.status = status or (200 if body is not None else None)
+        self.body = {"message": message} if body is None else body
         self.garbage = garbage
-        self.delay = delay
+        self.hold = hold
         self.drop = drop
         self.hits = 0
 
@@ -31,7 +32,7 @@ class Rule:
     def answer(self):
         if self.garbage is not None:
             return self.garbage
-        body = json.dumps({"message": self.message}).encode() + b"\n"
+        body = json.dumps(self.body).encode() + b"\n"
         head = f"HTTP/1.1 {self.status} Told\r\nContent-Type: application/json\r\nConnection: close\r\n"
         return head.encode() + f"Content-Length: {len(body)}\r\n\r\n".encode() + body
 
@@ -119,7 +120,8 @@ class FaultyEngine:
                 if rule:
                     rule.hits += 1
             if rule:
-                time.sleep(rule.delay)
+                if rule.hold:
+                    rule.hold.wait(60)
                 if rule.drop:
                     return
                 if rule.status or rule.garbage is not None:
