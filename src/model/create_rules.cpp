@@ -160,4 +160,12 @@ std::span<const FieldRule> create_request_rules() {
     return kCreateRequest;
 }
 
+std::span<const FieldRule> network_policy_rules() {
+    return kNetworkPolicy;
+}
+
+std::span<const FieldRule> egress_rule_rules() {
+    return kEgressRule;
+}
+
 }  // namespace opensandbox::model

@@ -9,4 +9,8 @@ namespace opensandbox::model {
 /// The field rules of POST /sandboxes (lifecycle 2.1 and 2.8).
 std::span<const FieldRule> create_request_rules();
 
+/// Those of its networkPolicy, and of one egress rule in it.
+std::span<const FieldRule> network_policy_rules();
+std::span<const FieldRule> egress_rule_rules();
+
 }  // namespace opensandbox::model

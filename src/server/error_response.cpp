@@ -40,6 +40,26 @@ http::Response error_response(const Error& error) {
     return response;
 }
 
+http::Response render_backend_error(const Error& error, const std::string& backend) {
+    if (error.code() == ErrorCode::timeout) {
+        return error_response(
+            504, "BACKEND_TIMEOUT",
+            "The backend (" + backend + ") did not answer in time: " + error.message());
+    }
+    if (error.code() == ErrorCode::unavailable) {
+        return error_response(
+            502, "BACKEND_CONNECTION_FAILED",
+            "Could not connect to the backend (" + backend + "): " + error.message());
+    }
+    if (error.code() == ErrorCode::bad_gateway) {
+        return error_response(
+            502, "BACKEND_RESPONSE_FAILED",
+            "The backend (" + backend +
+                ") dropped the connection or sent an invalid response: " + error.message());
+    }
+    return error_response(error);
+}
+
 http::Response validation_response(const model::FieldErrors& errors) {
     return http::json_response(422, model::to_json(errors));
 }

@@ -14,6 +14,9 @@ namespace opensandbox::server {
 http::Response error_response(const Error& error);
 http::Response error_response(int status, std::string_view code, std::string_view message);
 
+/// Failures of a backend before it answered: BACKEND_… (lifecycle 1.5). `backend` says which.
+http::Response render_backend_error(const Error& error, const std::string& backend);
+
 /// 422 `{"detail":[…]}`.
 http::Response validation_response(const model::FieldErrors& errors);
 

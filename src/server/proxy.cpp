@@ -13,27 +13,6 @@ namespace {
 
 constexpr std::uint16_t kWebSocketInternalError = 1011;
 
-/// Failures before the backend answered (lifecycle 1.5).
-http::Response render_backend_error(const Error& error, const std::string& backend) {
-    if (error.code() == ErrorCode::timeout) {
-        return error_response(
-            504, "BACKEND_TIMEOUT",
-            "The backend (" + backend + ") did not answer in time: " + error.message());
-    }
-    if (error.code() == ErrorCode::unavailable) {
-        return error_response(
-            502, "BACKEND_CONNECTION_FAILED",
-            "Could not connect to the backend (" + backend + "): " + error.message());
-    }
-    if (error.code() == ErrorCode::bad_gateway) {
-        return error_response(
-            502, "BACKEND_RESPONSE_FAILED",
-            "The backend (" + backend +
-                ") dropped the connection or sent an invalid response: " + error.message());
-    }
-    return error_response(error);
-}
-
 /// A failure known before the backend is asked: to WebSocket clients it is told by closing.
 Awaitable<void> refuse_early(http::Exchange& exchange, http::Response response,
                              std::string reason) {

@@ -30,17 +30,13 @@ constexpr std::array kMissing{
     Missing{"GET", "/templates/{template}", kTemplates, "Template management"},
     Missing{"DELETE", "/templates/{template}", kTemplates, "Template management"},
     Missing{"POST", "/sandboxes/{sandbox_id}/fork", kApi, "Forking"},
-    Missing{"GET", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
-    Missing{"PUT", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
-    Missing{"PATCH", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
-    Missing{"DELETE", "/sandboxes/{sandbox_id}/networkpolicy", kApi, "Network policy"},
 };
 
 Awaitable<void> refuse_missing(Services& services, http::Exchange& exchange,
                                const Missing& missing) {
-    auto response =
-        error_response(501, missing.code,
-                       std::string(missing.what) + " is not supported by the native runtime yet.");
+    auto response = error_response(
+        501, missing.code,
+        std::string(missing.what) + " is not supported by the runtime of this server.");
     if (!exchange.parameter("sandbox_id").empty()) {
         auto known = services.lifecycle.get(sandbox_id_of(exchange));
         if (!known) response = error_response(known.error());

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "model/field_error.hpp"
+
+#include <string_view>
+
+/// Bodies of the /networkpolicy routes (lifecycle 3.5): every broken rule, none when it is fine.
+namespace opensandbox::model {
+
+/// PUT: a NetworkPolicy.
+FieldErrors check_policy_body(std::string_view body);
+/// PATCH: an array of egress rules.
+FieldErrors check_rules_body(std::string_view body);
+/// DELETE: an array of targets.
+FieldErrors check_targets_body(std::string_view body);
+
+}  // namespace opensandbox::model
