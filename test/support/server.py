@@ -56,7 +56,10 @@ def children_of(pid):
 class Server:
     """One `opensandbox serve` with a state directory of its own."""
 
-    def __init__(self, directory, *, pool_size=4, sections=None, executable=EXECUTABLE):
+    def __init__(self, directory, *, pool_size=4, sections=None, executable=EXECUTABLE, key=None,
+                 prepare=None):
+        """`key` stands for the one that the server makes; `prepare` is called with the directory,
+        which is also its HOME."""
         self.directory = Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.state = self.directory / "state"
@@ -76,6 +79,9 @@ class Server:
         }
         for section, values in (sections or {}).items():
             self.settings.setdefault(section, {}).update(values)
+        self.given_key = key
+        if prepare:
+            prepare(self.directory)
 
     @property
     def config(self):
@@ -120,6 +126,8 @@ class Server:
 
     @property
     def key(self):
+        if self.given_key:
+            return self.given_key
         return (self.state / "api-key").read_text().strip()
 
     def api(self, key=True, prefix="/v1", timeout=60):
