@@ -111,6 +111,7 @@ class SocketStream final : public Stream {
         auto core = core_;
         if (core->closed) co_return;
         co_await core->socket.async_wait(StreamSocket::wait_read, as_tuple_awaitable);
+        core->drained = false;
     }
 
     void cancel_read() override {

@@ -70,8 +70,7 @@ struct Config {
     std::optional<std::int64_t> max_sandbox_timeout_seconds;  ///< 60 or more
     std::int64_t timeout_keep_alive = 30;                     ///< seconds
     std::int64_t timeout_graceful_shutdown = 5;               ///< seconds
-    std::int64_t backlog = 2048;            ///< connections the kernel holds until accepted
-    std::int64_t limit_concurrency = 1024;  ///< requests at once; 0: no limit
+    std::int64_t limit_concurrency = 1024;                    ///< requests at once; 0: no limit
 
     // [proxy]
     bool resolve_internal = true;  ///< the proxy goes to a sandbox's own address where it has one

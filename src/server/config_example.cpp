@@ -25,8 +25,6 @@ std::string_view config_skeleton() {
 # timeout_graceful_shutdown = 5
 # Requests served at once; more are answered 503. 0: no limit.
 # limit_concurrency = 1024
-# Connections that the kernel holds until the server takes them.
-# backlog = 2048
 
 [proxy]
 # Requests through the server go to a sandbox's own address where it has one. false: through the

@@ -21,7 +21,6 @@ void read_server(ConfigReader& reader, Config& config) {
     }
     reader.number("server.timeout_keep_alive", 1, 86400, config.timeout_keep_alive);
     reader.number("server.timeout_graceful_shutdown", 0, 86400, config.timeout_graceful_shutdown);
-    reader.number("server.backlog", 1, 65535, config.backlog);
     reader.number("server.limit_concurrency", 0, 1'000'000, config.limit_concurrency);
     config.resolve_internal = reader.flag("proxy.resolve_internal", true);
 }

@@ -4,6 +4,7 @@ import base64
 import http.client
 import json
 import os
+import socket
 
 import pytest
 from websockets.exceptions import ConnectionClosed
@@ -34,13 +35,19 @@ class Handler(socketserver.StreamRequestHandler):
             if small.get("upgrade", "").lower() == "websocket":
                 return self.websocket(small)
             body = b""
+            self.trailers = []
             if "chunked" in small.get("transfer-encoding", ""):
                 while True:
                     size = int(self.rfile.readline().split(b";")[0], 16)
-                    body += self.rfile.read(size)
-                    self.rfile.readline()
                     if size == 0:
                         break
+                    body += self.rfile.read(size)
+                    self.rfile.readline()
+                while True:
+                    line = self.rfile.readline().decode("latin-1").strip()
+                    if not line:
+                        break
+                    self.trailers.append(line.split(": ", 1))
             elif "content-length" in small:
                 body = self.rfile.read(int(small["content-length"]))
             if not self.answer(request_line, headers, body):
@@ -68,6 +75,10 @@ class Handler(socketserver.StreamRequestHandler):
             write(b"HTTP/1.1 301 Moved\r\nLocation: http://example.org/x\r\nContent-Length: 0\r\n\r\n")
         elif target.startswith("/bytes"):
             write(b"HTTP/1.1 299 Odd\r\nContent-Encoding: gzip\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+        elif target.startswith("/trailers"):
+            text = json.dumps(self.trailers).encode()
+            write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n%x\r\n%s\r\n"
+                  b"0\r\nX-Sum: abc\r\nX-Sum: def\r\n\r\n" % (len(text), text))
         elif target.startswith("/drop"):
             write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nshort")
             return False
@@ -216,6 +227,21 @@ def test_headers_of_replies_pass_and_locations_lead_back(inside):
     assert away.status == 301 and away.header("Location") == "http://example.org/x"
     # Cookies of one reply never come back with another request.
     assert "cookie" not in received(proxied(inside).get("/h"))["names"]
+
+
+def test_trailers_pass_both_ways(inside):
+    host, port = inside.server.address.split(":")
+    with socket.create_connection((host, int(port)), 30) as link:
+        link.sendall(
+            f"POST /v1/sandboxes/{inside.id}/proxy/8000/trailers HTTP/1.1\r\nHost: h\r\n"
+            "Connection: close\r\nTransfer-Encoding: chunked\r\n\r\n"
+            "2\r\nab\r\n0\r\nX-Digest: 1\r\nX-Digest: 2\r\n\r\n".encode()
+        )
+        answer = b""
+        while piece := link.recv(65536):
+            answer += piece
+    assert b'[["X-Digest", "1"], ["X-Digest", "2"]]' in answer
+    assert answer.endswith(b"0\r\nX-Sum: abc\r\nX-Sum: def\r\n\r\n")
 
 
 def test_events_come_as_they_are_sent(inside):

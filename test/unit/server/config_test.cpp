@@ -152,7 +152,6 @@ TEST_CASE("config: a wrong value is refused naming section and key") {
          "renew_intent.redis.consumer_concurrency"},
         {"[otel]\nexport_interval_millis = 0", "otel.export_interval_millis"},
         {"[log]\nfile_max_bytes = -1", "log.file_max_bytes"},
-        {"[server]\nbacklog = 0", "server.backlog"},
         {"[proxy]\nresolve_internal = 1", "proxy.resolve_internal"},
         {"server = 1", "server"},
         {"native = [1]", "native"},
