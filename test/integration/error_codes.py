@@ -8,7 +8,7 @@ import pytest
 
 from support import error_rows_faults  # noqa: F401: its rows
 from support.error_rows import ROWS, World
-from support.server import Server
+from support.server import Server, stop_spawner
 
 #: Codes of the contract (lifecycle 1.2, 1.5, 5), `P` for the prefix of the runtime in force.
 CONTRACT = """
@@ -86,12 +86,16 @@ def test_it_is_answered_with_its_code(request, runtime, code, status, ask):
     assert reply.json["message"].strip(), reply
 
 
-def test_a_tenant_provider_that_is_down_has_its_code(make_server):
+def test_a_tenant_provider_that_is_down_has_its_code(scratch):
     """Another server: tenants and an API key exclude each other."""
     tenants = {"provider": "http", "endpoint": "http://127.0.0.1:1/tenant", "timeout_seconds": 5}
-    server = make_server("tenants", sections={"tenants": tenants})
-    reply = server.api(key="somebody").get("/sandboxes")
-    assert (reply.status, reply.json["code"]) == (503, "TENANT_PROVIDER_UNAVAILABLE"), reply
+    server = Server(scratch / "codes-of-tenants", sections={"tenants": tenants})
+    try:
+        reply = server.start().api(key="somebody").get("/sandboxes")
+        assert (reply.status, reply.json["code"]) == (503, "TENANT_PROVIDER_UNAVAILABLE"), reply
+    finally:
+        server.stop()
+        stop_spawner(server.state)
 
 
 def test_an_engine_that_is_not_there_ends_the_start_with_its_code(scratch):

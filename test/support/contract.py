@@ -47,7 +47,9 @@ def _routes(surface):
     routes = []
     for name in DOCUMENTS.get(surface, (surface,)):
         for template in document(name)["paths"]:
-            pattern = re.sub(r"\{(\w+)\}", r"[^/]+", template)
+            # The rest of a path has slashes, and may be missing altogether.
+            pattern = template.replace("/{path}", "(?:/.*)?").replace("{reference}", ".+")
+            pattern = re.sub(r"\{(\w+)\}", r"[^/]+", pattern)
             routes.append((template.count("{"), template, name, re.compile(pattern + "$")))
     return [route[1:] for route in sorted(routes, key=lambda route: route[:2])]
 
