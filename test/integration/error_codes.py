@@ -7,7 +7,9 @@ import re
 import pytest
 
 from support import error_rows_faults  # noqa: F401: its rows
+from support.docker_server import DockerServer
 from support.error_rows import ROWS, World
+from support.faulty_engine import FaultyEngine
 from support.server import Server, stop_spawner
 
 #: Codes of the contract (lifecycle 1.2, 1.5, 5), `P` for the prefix of the runtime in force.
@@ -70,16 +72,29 @@ def storage(directory):
 
 
 @pytest.fixture(scope="module")
-def native(make_server, scratch):
+def native_world(make_server, scratch):
     directory = scratch / "codes-of-native"
     directory.mkdir()
     return World(make_server("codes", sections=storage(directory)), "native", directory)
 
 
+@pytest.fixture(scope="module")
+def docker_world(docker, scratch):
+    directory = scratch / "codes-of-docker"
+    directory.mkdir()
+    with FaultyEngine(docker.directory, docker.socket_path) as engine:
+        server = DockerServer(directory / "server", docker, sections=storage(directory))
+        server.variables = {"DOCKER_HOST": engine.host}
+        try:
+            yield World(server.start(), "docker", directory, engine)
+        finally:
+            server.destroy()
+
+
 @pytest.mark.parametrize(
     "runtime, code, status, ask", ROWS, ids=[f"{r[0]}-{r[1]}-{r[3].__name__}" for r in ROWS])
 def test_it_is_answered_with_its_code(request, runtime, code, status, ask):
-    world = request.getfixturevalue(runtime)
+    world = request.getfixturevalue(f"{runtime}_world")
     reply = ask(world)
     wanted = re.sub("^P::", world.runtime.upper() + "::", code)
     assert (reply.status, reply.json.get("code")) == (status, wanted), reply

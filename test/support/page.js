@@ -55,7 +55,7 @@ async function main() {
   const result = { title: document.title, ids: articles.map((e) => e.attributes.id) };
   if (path === "/docs") {
     for (const article of articles) article.children[0].listeners.click();
-    parts.key.value = key;
+    document.getElementById("key").value = key;
     const list = articles.find((e) => e.attributes.id === "listSandboxes");
     list.find((e) => e.tag === "button")[0].listeners.click();
     const output = list.find((e) => e.tag === "pre").at(-1);
