@@ -1,0 +1,82 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace opensandbox::runtime::docker {
+
+using StringMap = std::vector<std::pair<std::string, std::string>>;
+
+/// An image of the engine, from GET /images/{name}/json.
+struct ImageInfo {
+    ImageInfo() = default;
+    std::string id;  ///< "sha256:…"
+    std::vector<std::string> repo_tags;
+    std::vector<std::string> repo_digests;
+    std::string os;
+    std::string architecture;  ///< "amd64", "arm64"
+    std::string variant;       ///< "v8" or empty
+    std::int64_t size_bytes = 0;
+    std::vector<std::string> env;  ///< "NAME=value"
+    std::vector<std::string> cmd;
+    std::vector<std::string> entrypoint;
+    std::string user;
+    std::string working_directory;
+    std::vector<std::string> exposed_ports;  ///< "8080/tcp"
+    StringMap labels;
+};
+
+/// An image of the list, from GET /images/json.
+struct ImageSummary {
+    ImageSummary() = default;
+    std::string id;
+    std::vector<std::string> repo_tags;
+    StringMap labels;
+    std::int64_t size_bytes = 0;
+};
+
+/// Credentials for one pull.
+struct RegistryAuth {
+    RegistryAuth() = default;
+    RegistryAuth(std::string u, std::string p) : username(std::move(u)), password(std::move(p)) {}
+    std::string username;
+    std::string password;
+    std::string server_address;  ///< may be empty: the registry of the reference
+};
+
+/// One line of what a pull reports.
+struct PullProgress {
+    PullProgress() = default;
+    std::string id;      ///< of the layer, or empty
+    std::string status;  ///< "Downloading", "Pull complete"
+    std::int64_t current_bytes = 0;
+    std::int64_t total_bytes = 0;  ///< 0: unknown
+};
+
+/// What to pull.
+struct PullRequest {
+    PullRequest() = default;
+    explicit PullRequest(std::string i) : image(std::move(i)) {}
+    std::string image;     ///< reference; without tag and digest: "latest"
+    std::string platform;  ///< "linux/arm64" or empty
+    RegistryAuth auth;     ///< sent when its username or password is not empty
+    std::function<void(const PullProgress&)> on_progress;  ///< may be null
+};
+
+/// A container turned into an image, POST /commit.
+struct CommitRequest {
+    CommitRequest() = default;
+    CommitRequest(std::string c, std::string r, std::string t)
+        : container(std::move(c)), repository(std::move(r)), tag(std::move(t)) {}
+    std::string container;
+    std::string repository;
+    std::string tag;
+    std::string comment;
+    bool pause = true;                 ///< stop its processes meanwhile
+    std::vector<std::string> changes;  ///< Dockerfile lines: "CMD [\"/bin/sh\"]", "LABEL a=b"
+};
+
+}  // namespace opensandbox::runtime::docker
