@@ -26,7 +26,19 @@ Error aborted_error() {
 
 std::string origin_key(const Origin& origin) {
     if (!origin.socket_path.empty()) return "unix:" + origin.socket_path;
-    return origin.host + ":" + std::to_string(origin.port);
+    std::string key = origin.host + ":" + std::to_string(origin.port);
+    return origin.tls ? "https://" + key : key;
+}
+
+/// Connections under one key may stand for each other.
+std::string pool_key(const Origin& origin, const std::string& shown) {
+    if (!origin.tls) return shown;
+    const net::TlsSettings& settings = origin.tls->settings();
+    std::string key = shown;
+    for (const std::string* file : {&settings.ca_file, &settings.cert_file, &settings.key_file}) {
+        key += '\n' + *file;
+    }
+    return key + (settings.verify ? "\nverified" : "\n");
 }
 
 std::string host_field(const Origin& origin) {
@@ -34,7 +46,7 @@ std::string host_field(const Origin& origin) {
     bool ipv6 = origin.host.find(':') != std::string::npos;
     std::string host = origin.host;
     if (ipv6) host = "[" + host + "]";
-    if (origin.port != 80) host += ":" + std::to_string(origin.port);
+    if (origin.port != (origin.tls ? 443 : 80)) host += ":" + std::to_string(origin.port);
     return host;
 }
 
@@ -68,10 +80,12 @@ struct Outgoing {
         : pool(std::move(p)),
           origin(std::move(o)),
           key(origin_key(origin)),
+          kept(pool_key(origin, key)),
           request(std::move(r)) {}
     std::shared_ptr<ClientPool> pool;
     Origin origin;
-    std::string key;
+    std::string key;   ///< the origin as it is shown
+    std::string kept;  ///< of the pool
     ClientRequest request;
     std::optional<std::uint64_t> length;  ///< of the body; empty: chunked
     std::string head;
@@ -115,7 +129,7 @@ Status compose(Outgoing& out) {
 
 Awaitable<Result<std::unique_ptr<ClientConnection>>> acquire(Outgoing& out, bool may_reuse) {
     if (may_reuse) {
-        if (auto kept = out.pool->take(out.key)) {
+        if (auto kept = out.pool->take(out.kept)) {
             co_return std::make_unique<ClientConnection>(std::move(kept), true);
         }
     }
@@ -123,6 +137,9 @@ Awaitable<Result<std::unique_ptr<ClientConnection>>> acquire(Outgoing& out, bool
     Result<std::unique_ptr<net::Stream>> stream = std::unique_ptr<net::Stream>();
     if (local) {
         stream = co_await net::connect_unix(out.origin.socket_path);
+    } else if (out.origin.tls) {
+        stream = co_await out.origin.tls->connect(out.origin.host, out.origin.port,
+                                                  out.pool->options().connect_timeout);
     } else {
         stream = co_await net::connect_tcp(out.origin.host, out.origin.port,
                                            out.pool->options().connect_timeout);
@@ -206,7 +223,7 @@ Awaitable<ResponseResult> attempt(Outgoing& out, std::unique_ptr<ClientConnectio
     bool keep = framing.kind != Framing::Kind::until_close &&
                 keeps_alive(response->head.fields, response->minor_version) &&
                 !out.request.head.fields.has_token("Connection", "close");
-    co_return make_client_response(out.pool, out.key, std::move(connection), std::move(*response),
+    co_return make_client_response(out.pool, out.kept, std::move(connection), std::move(*response),
                                    framing, keep, std::move(sender));
 }
 

@@ -3,6 +3,7 @@
 #include "http/exchange.hpp"
 #include "http/message.hpp"
 #include "net/stream.hpp"
+#include "net/tls.hpp"
 
 #include <chrono>
 #include <functional>
@@ -11,7 +12,7 @@
 
 namespace opensandbox::http {
 
-/// Where a client connects: a host and port, or a Unix socket path.
+/// Where a client connects: a host and port, over TCP or TLS, or a Unix socket path.
 struct Origin {
     Origin() = default;
     Origin(std::string h, std::uint16_t p) : host(std::move(h)), port(p) {}
@@ -20,6 +21,8 @@ struct Origin {
     std::string host;
     std::uint16_t port = 0;
     std::string socket_path;
+    /// Not null: TLS, by its settings. Connections with different settings are kept apart.
+    std::shared_ptr<net::TlsClient> tls;
 };
 
 /// Breaks off a request whose response has not arrived yet.
@@ -96,7 +99,8 @@ class Client {
     Client(const Client&) = delete;
     Client& operator=(const Client&) = delete;
 
-    /// `unavailable` when no connection could be made, `timeout`, `bad_gateway` when it broke or
+    /// `unavailable` when no connection could be made, `invalid_argument` when a file of its TLS
+    /// settings is wrong, `timeout`, `bad_gateway` when it broke or
     /// answered garbage.
     Awaitable<Result<std::unique_ptr<ClientResponse>>> send(const Origin& origin,
                                                             ClientRequest request);

@@ -3,11 +3,13 @@
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
-#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <sys/socket.h>
 #include <sys/un.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
 #include <vector>
 
 namespace opensandbox::net {
@@ -20,6 +22,8 @@ using GenericEndpoint = asio::generic::stream_protocol::endpoint;
 
 constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr milliseconds no_limit = std::chrono::hours(24);
+/// How long a Unix socket may have no room for one more connection.
+constexpr milliseconds unix_patience{10'000};
 
 /// What a name lookup leaves behind. Shared with the lookup, which cannot be interrupted: the
 /// resolver's thread finishes after the caller gave up.
@@ -64,9 +68,8 @@ Awaitable<Result<std::vector<tcp::endpoint>>> resolve(std::string host, std::uin
     co_return std::move(lookup->endpoints);
 }
 
-Awaitable<Result<std::unique_ptr<Stream>>> connect_endpoint(GenericEndpoint endpoint,
-                                                            std::string name,
-                                                            milliseconds timeout) {
+Awaitable<Result<StreamSocket>> connect_endpoint(GenericEndpoint endpoint, std::string name,
+                                                 milliseconds timeout) {
     auto executor = co_await asio::this_coro::executor;
     // Shared with the deadline, which may fire when this frame is already gone.
     auto socket = std::make_shared<StreamSocket>(executor);
@@ -85,14 +88,14 @@ Awaitable<Result<std::unique_ptr<Stream>>> connect_endpoint(GenericEndpoint endp
     if (refused) {
         co_return Error(ErrorCode::unavailable, "connect to " + name + ": " + refused.message());
     }
-    if (endpoint.protocol().family() != AF_UNIX) set_tcp_options(socket->native_handle());
-    co_return make_stream(std::move(*socket));
+    set_tcp_options(socket->native_handle());
+    co_return std::move(*socket);
 }
 
 }  // namespace
 
-Awaitable<Result<std::unique_ptr<Stream>>> connect_tcp(std::string_view host, std::uint16_t port,
-                                                       milliseconds timeout) {
+Awaitable<Result<StreamSocket>> connect_socket(std::string_view host, std::uint16_t port,
+                                               milliseconds timeout) {
     std::string name(host);
     std::string shown = name + ":" + std::to_string(port);
     auto end = steady_clock::now() + (timeout.count() > 0 ? timeout : no_limit);
@@ -107,11 +110,18 @@ Awaitable<Result<std::unique_ptr<Stream>>> connect_tcp(std::string_view host, st
     for (const auto& endpoint : *endpoints) {
         // A dead first address must not eat the time of the others.
         auto share = left() / static_cast<int>(untried--);
-        auto stream = co_await connect_endpoint(GenericEndpoint(endpoint), shown, share);
-        if (stream) co_return std::move(*stream);
-        last = stream.error();
+        auto socket = co_await connect_endpoint(GenericEndpoint(endpoint), shown, share);
+        if (socket) co_return std::move(*socket);
+        last = socket.error();
     }
     co_return last;
+}
+
+Awaitable<Result<std::unique_ptr<Stream>>> connect_tcp(std::string_view host, std::uint16_t port,
+                                                       milliseconds timeout) {
+    auto socket = co_await connect_socket(host, port, timeout);
+    if (!socket) co_return socket.error();
+    co_return make_stream(std::move(*socket));
 }
 
 Awaitable<Result<std::unique_ptr<Stream>>> connect_unix(std::string_view path) {
@@ -119,8 +129,31 @@ Awaitable<Result<std::unique_ptr<Stream>>> connect_unix(std::string_view path) {
     if (name.size() >= sizeof(sockaddr_un::sun_path)) {
         co_return Error(ErrorCode::unavailable, "connect to " + name + ": path too long");
     }
-    asio::local::stream_protocol::endpoint endpoint(name);
-    co_return co_await connect_endpoint(GenericEndpoint(endpoint), name, no_limit);
+    auto executor = co_await asio::this_coro::executor;
+    UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) co_return Error::from_errno(errno, "connect to " + name);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    name.copy(address.sun_path, sizeof(address.sun_path) - 1);
+    auto end = steady_clock::now() + unix_patience;
+    while (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
+        int failed = errno;
+        if (failed == EINTR) continue;
+        // The queue of the listener is full, and nothing tells when it is no longer.
+        if (failed != EAGAIN) {
+            co_return Error(ErrorCode::unavailable,
+                            "connect to " + name + ": " + std::string(::strerror(failed)));
+        }
+        if (steady_clock::now() >= end) {
+            co_return Error(ErrorCode::timeout, "connect to " + name + ": timed out");
+        }
+        co_await sleep_for(milliseconds(5));
+        auto cancellation = co_await asio::this_coro::cancellation_state;
+        if (cancellation.cancelled() != asio::cancellation_type::none) {
+            co_return Error(ErrorCode::cancelled, "connect to " + name + ": cancelled");
+        }
+    }
+    co_return make_stream(executor, std::move(fd), AF_UNIX);
 }
 
 }  // namespace opensandbox::net

@@ -164,22 +164,7 @@ class SocketStream final : public Stream {
 
     std::string peer_address() const override {
         if (core_->closed) return {};
-        sockaddr_storage address{};
-        socklen_t size = sizeof(address);
-        if (::getpeername(core_->fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
-        char text[INET6_ADDRSTRLEN] = "";
-        if (address.ss_family == AF_INET) {
-            auto* v4 = reinterpret_cast<sockaddr_in*>(&address);
-            ::inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
-        } else if (address.ss_family == AF_INET6) {
-            auto* v6 = reinterpret_cast<sockaddr_in6*>(&address);
-            if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
-                ::inet_ntop(AF_INET, v6->sin6_addr.s6_addr + 12, text, sizeof(text));
-            } else {
-                ::inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
-            }
-        }
-        return text;
+        return peer_address_of(core_->fd);
     }
 
     asio::any_io_executor executor() override { return core_->socket.get_executor(); }
@@ -212,6 +197,25 @@ Result<std::unique_ptr<Stream>> make_stream(asio::any_io_executor executor, Uniq
     if (failure) return Error::from_errno(failure.value(), "register the connection");
     (void)fd.release();
     return make_stream(std::move(socket));
+}
+
+std::string peer_address_of(int fd) {
+    sockaddr_storage address{};
+    socklen_t size = sizeof(address);
+    if (::getpeername(fd, reinterpret_cast<sockaddr*>(&address), &size) != 0) return {};
+    char text[INET6_ADDRSTRLEN] = "";
+    if (address.ss_family == AF_INET) {
+        auto* v4 = reinterpret_cast<sockaddr_in*>(&address);
+        ::inet_ntop(AF_INET, &v4->sin_addr, text, sizeof(text));
+    } else if (address.ss_family == AF_INET6) {
+        auto* v6 = reinterpret_cast<sockaddr_in6*>(&address);
+        if (IN6_IS_ADDR_V4MAPPED(&v6->sin6_addr)) {
+            ::inet_ntop(AF_INET, v6->sin6_addr.s6_addr + 12, text, sizeof(text));
+        } else {
+            ::inet_ntop(AF_INET6, &v6->sin6_addr, text, sizeof(text));
+        }
+    }
+    return text;
 }
 
 void set_tcp_options(int fd) {

@@ -17,6 +17,13 @@ std::unique_ptr<Stream> make_stream(StreamSocket socket);
 Result<std::unique_ptr<Stream>> make_stream(asio::any_io_executor executor, UniqueFd fd,
                                             int family);
 
+/// As connect_tcp, but the bare socket, for a stream that speaks more than TCP.
+Awaitable<Result<StreamSocket>> connect_socket(std::string_view host, std::uint16_t port,
+                                               std::chrono::milliseconds timeout);
+
+/// The address of the other end of a socket without port, empty for Unix sockets.
+std::string peer_address_of(int fd);
+
 /// No delay for small writes, and keep-alive probes so that a vanished peer is noticed in the end.
 /// Set on a listening socket they hold for what it accepts. Failure is harmless and ignored.
 void set_tcp_options(int fd);

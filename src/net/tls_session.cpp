@@ -1,0 +1,184 @@
+#include "net/tls_session.hpp"
+
+#include "net/tls_context.hpp"
+
+#include <boost/asio/ip/address.hpp>
+#include <openssl/bio.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
+#include <openssl/x509v3.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <cstring>
+
+namespace opensandbox::net {
+namespace {
+
+// OpenSSL's own socket BIO writes with write(), which raises SIGPIPE on a closed connection.
+
+int fd_of(BIO* bio) {
+    return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
+}
+
+int bio_write(BIO* bio, const char* bytes, int count) {
+    BIO_clear_retry_flags(bio);
+    ssize_t sent =
+        ::send(fd_of(bio), bytes, static_cast<std::size_t>(count), MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (sent < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
+    return static_cast<int>(sent);
+}
+
+int bio_read(BIO* bio, char* into, int room) {
+    BIO_clear_retry_flags(bio);
+    ssize_t count = ::recv(fd_of(bio), into, static_cast<std::size_t>(room), MSG_DONTWAIT);
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
+    if (count == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
+    return static_cast<int>(count);
+}
+
+long bio_control(BIO* bio, int command, long, void*) {
+    if (command == BIO_CTRL_FLUSH) return 1;
+    if (command == BIO_CTRL_EOF) return BIO_test_flags(bio, BIO_FLAGS_IN_EOF) != 0 ? 1 : 0;
+    return 0;
+}
+
+struct BioMethodDeleter {
+    void operator()(BIO_METHOD* method) const { BIO_meth_free(method); }
+};
+using BioMethod = std::unique_ptr<BIO_METHOD, BioMethodDeleter>;
+
+BioMethod make_socket_method() {
+    BioMethod method(BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "socket"));
+    BIO_meth_set_write(method.get(), bio_write);
+    BIO_meth_set_read(method.get(), bio_read);
+    BIO_meth_set_ctrl(method.get(), bio_control);
+    BIO_meth_set_create(method.get(), [](BIO* bio) {
+        BIO_set_init(bio, 1);
+        return 1;
+    });
+    return method;
+}
+
+/// The same for all connections, never changed.
+const BIO_METHOD* socket_method() {
+    static const BioMethod method = make_socket_method();
+    return method.get();
+}
+
+bool expect_name(SSL* session, const std::string& host) {
+    boost::system::error_code not_numeric;
+    asio::ip::make_address(host, not_numeric);
+    X509_VERIFY_PARAM* rules = SSL_get0_param(session);
+    if (!not_numeric) return X509_VERIFY_PARAM_set1_ip_asc(rules, host.c_str()) == 1;
+    X509_VERIFY_PARAM_set_hostflags(rules, X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS);
+    return X509_VERIFY_PARAM_set1_host(rules, host.data(), host.size()) == 1;
+}
+
+bool send_name(SSL* session, const std::string& host) {
+    boost::system::error_code not_numeric;
+    asio::ip::make_address(host, not_numeric);
+    return !not_numeric || SSL_set_tlsext_host_name(session, host.c_str()) == 1;
+}
+
+}  // namespace
+
+void TlsSession::Deleter::operator()(ssl_st* session) const {
+    SSL_free(session);
+}
+
+Result<TlsSession> TlsSession::open(ssl_ctx_st* context, const std::string& host, bool verify) {
+    ERR_clear_error();
+    TlsSession session(SSL_new(context));
+    SSL* raw = session.session_.get();
+    if (raw == nullptr || !send_name(raw, host) || (verify && !expect_name(raw, host))) {
+        return Error(ErrorCode::internal, "TLS with " + host + ": " + take_tls_reason());
+    }
+    SSL_set_connect_state(raw);
+    return session;
+}
+
+void TlsSession::attach(int fd) {
+    BIO* bio = BIO_new(socket_method());
+    BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
+    SSL_set_bio(session_.get(), bio, bio);
+}
+
+TlsSession::Outcome TlsSession::judge(int result) {
+    Outcome outcome;
+    int system_error = errno;
+    switch (SSL_get_error(session_.get(), result)) {
+        case SSL_ERROR_WANT_READ: outcome.want = Want::read; return outcome;
+        case SSL_ERROR_WANT_WRITE: outcome.want = Want::write; return outcome;
+        case SSL_ERROR_ZERO_RETURN: return outcome;
+        case SSL_ERROR_SYSCALL:
+            outcome.reason = system_error != 0 ? std::strerror(system_error) : "connection lost";
+            break;
+        default: outcome.reason = take_tls_reason();
+    }
+    outcome.want = Want::failed;
+    long verdict = SSL_get_verify_result(session_.get());
+    if (verdict != X509_V_OK && !SSL_is_init_finished(session_.get())) {
+        outcome.reason = std::string("the server's certificate does not hold: ") +
+                         X509_verify_cert_error_string(verdict);
+    }
+    ERR_clear_error();
+    return outcome;
+}
+
+TlsSession::Outcome TlsSession::handshake() {
+    ERR_clear_error();
+    errno = 0;
+    int result = SSL_do_handshake(session_.get());
+    if (result == 1) return {};
+    Outcome outcome = judge(result);
+    if (outcome.want == Want::nothing) {
+        outcome.want = Want::failed;
+        outcome.reason = "the server ended the connection";
+    }
+    return outcome;
+}
+
+TlsSession::Outcome TlsSession::read(std::span<char> into) {
+    ERR_clear_error();
+    errno = 0;
+    int room = static_cast<int>(std::min<std::size_t>(into.size(), INT_MAX));
+    int count = SSL_read(session_.get(), into.data(), room);
+    if (count <= 0) return judge(count);
+    Outcome outcome;
+    outcome.bytes = static_cast<std::size_t>(count);
+    return outcome;
+}
+
+TlsSession::Outcome TlsSession::write(std::string_view bytes) {
+    ERR_clear_error();
+    errno = 0;
+    int size = static_cast<int>(std::min<std::size_t>(bytes.size(), INT_MAX));
+    int count = SSL_write(session_.get(), bytes.data(), size);
+    if (count > 0) {
+        Outcome outcome;
+        outcome.bytes = static_cast<std::size_t>(count);
+        return outcome;
+    }
+    Outcome outcome = judge(count);
+    if (outcome.want == Want::nothing) {
+        outcome.want = Want::failed;
+        outcome.reason = "the server ended the connection";
+    }
+    return outcome;
+}
+
+void TlsSession::say_goodbye() {
+    if (SSL_get_rbio(session_.get()) == nullptr || !SSL_is_init_finished(session_.get())) return;
+    ERR_clear_error();
+    SSL_shutdown(session_.get());
+    ERR_clear_error();
+}
+
+bool TlsSession::has_pending() const {
+    return SSL_has_pending(session_.get()) == 1;
+}
+
+}  // namespace opensandbox::net
