@@ -58,7 +58,7 @@ struct ContainerHealth {
 struct ContainerState {
     ContainerState() = default;
     std::string status;    ///< created, running, paused, restarting, removing, exited, dead
-    bool running = false;  ///< true for a paused one, too
+    bool running = false;  ///< a paused one runs, too
     bool paused = false;
     bool restarting = false;
     bool oom_killed = false;
@@ -148,7 +148,7 @@ struct ContainerStats {
     std::uint64_t cpu_nanoseconds = 0;         ///< used since the start
     std::uint64_t system_cpu_nanoseconds = 0;  ///< of the whole host
     std::uint64_t online_cpus = 0;
-    std::uint64_t memory_bytes = 0;
+    std::uint64_t memory_bytes = 0;  ///< without file pages that can be dropped
     std::uint64_t memory_limit_bytes = 0;
     std::uint64_t pids = 0;
     std::uint64_t received_bytes = 0;  ///< all networks

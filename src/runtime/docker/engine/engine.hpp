@@ -38,7 +38,7 @@ struct EngineOptions {
 /// the engine said:
 /// - `unavailable`: not reachable, too old, or answered 502, 503, 504
 /// - `timeout`: call_timeout passed
-/// - `bad_gateway`: it broke the connection or answered what is no answer
+/// - `bad_gateway`: it broke the connection or answered what no engine does
 /// - `cancelled`: the calling coroutine was cancelled
 /// - by status: `invalid_argument` 400, `unauthenticated` 401, `permission_denied` 403,
 ///   `not_found` 404, `conflict` 409, `unsupported` 405 and 501, `resource_exhausted` 429 and

@@ -34,6 +34,9 @@ struct EventFilter {
     std::vector<std::string> actions;
     std::vector<std::string> labels;  ///< "key" or "key=value"
     std::int64_t since_ns = 0;        ///< also what happened since then; 0: from now on
+
+    /// Whether the lists allow it; `since_ns` is not looked at.
+    [[nodiscard]] bool matches(const EngineEvent& event) const;
 };
 
 /// A watch on the engine's events, on a connection of its own. Silence is no failure: it lasts
@@ -45,7 +48,7 @@ class EventStream {
     /// `bad_gateway` when it broke or sent garbage. After an error there are no more events: open a
     /// new watch with `since_ns` of the last event (which comes again).
     virtual Awaitable<Result<EngineEvent>> next() = 0;
-    /// Ends the watch; a next() in flight returns `cancelled`.
+    /// Ends the watch, as destruction does; a next() in flight returns `cancelled`.
     virtual void close() = 0;
 };
 
