@@ -175,7 +175,7 @@ does and is -init with that command; so is the executable under the name bootstr
 Further environment: EXECD_LOG_FILE (up to 64 MiB, three former files are kept), EXECD_ENVS,
 EXECD_CLONE3_COMPAT=1 or reexec, EXECD_LEGACY_LINE_EVENTS=1,
 OPENSANDBOX_WARM_PYTHON=1 (keep a python interpreter started for the first code context),
-OTEL_EXPORTER_OTLP_ENDPOINT (where metrics go; http only), OTEL_METRIC_EXPORT_INTERVAL,
+OTEL_EXPORTER_OTLP_ENDPOINT (where metrics go), OTEL_METRIC_EXPORT_INTERVAL,
 OTEL_EXPORTER_OTLP_HEADERS; of -init and bootstrap: BOOTSTRAP_CMD, BOOTSTRAP_SHELL,
 EXECD_BOOTSTRAP_PRE_SCRIPT (bootstrap only), OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT.
 )";

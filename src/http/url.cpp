@@ -35,23 +35,24 @@ bool take_port(std::string_view& host, Url& url) {
 }  // namespace
 
 Result<Url> parse_url(std::string_view text) {
-    constexpr std::string_view kScheme = "http://";
-    if (text.starts_with("https://")) {
-        return Error(ErrorCode::unsupported,
-                     std::string(text) + ": there is no TLS here, use http://");
+    constexpr std::string_view kPlain = "http://";
+    constexpr std::string_view kSecured = "https://";
+    bool secured = text.starts_with(kSecured);
+    if (!secured && !text.starts_with(kPlain)) {
+        return wrong(text, "must begin with http:// or https://");
     }
-    if (!text.starts_with(kScheme)) return wrong(text, "must begin with http://");
-    std::string_view rest = text.substr(kScheme.size());
+    std::string_view rest = text.substr((secured ? kSecured : kPlain).size());
     if (!plain(rest)) return wrong(text, "must be http://host:port/path and no more");
     std::size_t slash = rest.find('/');
     std::string_view host = rest.substr(0, slash);
     Url url;
     if (slash != std::string_view::npos) url.path = rest.substr(slash);
-    url.origin.port = 80;
+    url.origin.port = secured ? 443 : 80;
     if (!take_port(host, url)) return wrong(text, "has no valid port");
     if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
     if (host.empty()) return wrong(text, "has no host");
     url.origin.host = host;
+    if (secured) url.origin.tls = std::make_shared<net::TlsClient>();
     return url;
 }
 
