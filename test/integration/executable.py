@@ -4,11 +4,11 @@ import http.client
 import os
 import shutil
 import signal
-import socket
 import subprocess
 
 import pytest
 
+from support.addresses import free_port
 from support.client import Agent
 from support.server import EXECUTABLE, Server
 from support.shell import eventually, run
@@ -27,11 +27,6 @@ def test_it_is_small_and_stripped():
 
 def test_no_path_of_the_build_machine_is_in_it():
     assert os.fsencode(EXECUTABLE.resolve().parents[2]) not in EXECUTABLE.read_bytes()
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
 
 
 @pytest.fixture

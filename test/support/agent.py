@@ -1,18 +1,13 @@
 """The agent by itself, as an ordinary process on loopback."""
 
 import os
-import socket
 import subprocess
 from pathlib import Path
 
+from support.addresses import free_port
 from support.client import Agent
 from support.server import EXECUTABLE, children_of
 from support.shell import eventually
-
-
-def free_port():
-    with socket.create_server(("127.0.0.1", 0)) as s:
-        return s.getsockname()[1]
 
 
 class StandaloneAgent:

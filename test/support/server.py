@@ -1,13 +1,13 @@
 """Starts and stops the release executable's server, each with its own state and addresses."""
 
 import os
-import random
 import re
 import signal
 import subprocess
 from pathlib import Path
 
 from support import census
+from support.addresses import free_slash_20
 from support.client import Agent, Http
 from support.shell import eventually, run
 
@@ -23,12 +23,7 @@ HOST_IMAGE = {
 
 
 def free_range():
-    """A /20 of addresses that no route of this host covers."""
-    taken = run("ip", "-4", "route").stdout
-    while True:
-        prefix = f"10.{random.randint(180, 250)}."
-        if f"\n{prefix}" not in "\n" + taken and f" {prefix}" not in taken:
-            return f"{prefix}0.0/20"
+    return f"{free_slash_20()}/20"
 
 
 def stop_spawner(state_directory):
