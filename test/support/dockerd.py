@@ -15,6 +15,10 @@ from support.addresses import free_slash_20
 from support.shell import eventually, run
 
 
+#: Debian's own, which speaks the version of Debian's engine.
+CLIENT = "/usr/bin/docker" if os.path.exists("/usr/bin/docker") else "docker"
+
+
 class Dockerd:
     """By default its network is out of everybody's reach. With `reachable`, containers get
     addresses of a bridge of its own in the network namespace of the tests, and published ports
@@ -101,9 +105,7 @@ class Dockerd:
 
     def docker(self, *argv, check=True, timeout=120):
         environment = {**os.environ, "DOCKER_HOST": self.socket, "DOCKER_CONFIG": str(self.directory)}
-        # Debian's own client, which speaks the version of Debian's engine.
-        client = "/usr/bin/docker" if os.path.exists("/usr/bin/docker") else "docker"
-        return run(client, *argv, check=check, timeout=timeout, env=environment)
+        return run(CLIENT, *argv, check=check, timeout=timeout, env=environment)
 
     def api(self):
         return EngineApi(self.socket_path)
