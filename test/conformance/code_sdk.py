@@ -16,6 +16,9 @@ from opensandbox.sync import SandboxSync
 
 from support import jupyter
 
+# The interpreters are the same wherever a sandbox runs.
+pytestmark = pytest.mark.parametrize("server", ["native"], indirect=True)
+
 
 @pytest.fixture(scope="module")
 def packed_jupyter(scratch):

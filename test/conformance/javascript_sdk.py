@@ -25,7 +25,7 @@ def test_javascript(server, program, name, by):
         check=False, timeout=120, cwd=program.parent,
         env=node.environment(
             OPEN_SANDBOX_DOMAIN=server.address, OPEN_SANDBOX_API_KEY=server.key,
-            OPENSANDBOX_DISABLE_METRICS="1", BY=by,
+            OPENSANDBOX_DISABLE_METRICS="1", BY=by, IMAGE=server.image,
         ),
     )
     assert done.returncode == 0, done.stdout + done.stderr

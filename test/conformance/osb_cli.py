@@ -30,8 +30,8 @@ def osb(server, request):
 
 
 @pytest.fixture
-def id(osb):
-    made = osb("sandbox", "create", "--image", "host", "--timeout", "10m", "-m", "by=osb",
+def id(osb, server):
+    made = osb("sandbox", "create", "--image", server.image, "--timeout", "10m", "-m", "by=osb",
                json_output=True)["id"]
     yield made
     osb("sandbox", "kill", made, check=False)

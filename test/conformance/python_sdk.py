@@ -37,7 +37,7 @@ def with_sandbox(server, use_server_proxy, scenario, **options):
 
     async def run():
         sandbox = await Sandbox.create(
-            "host", connection_config=config_for(server, use_server_proxy), **options
+            server.image, connection_config=config_for(server, use_server_proxy), **options
         )
         try:
             await scenario(sandbox)
@@ -53,7 +53,7 @@ def test_create_info_and_kill(server, use_server_proxy):
         assert await sandbox.is_healthy()
         info = await sandbox.get_info()
         assert info.id == sandbox.id and info.status.state == "Running"
-        assert info.image.image == "host"
+        assert info.image.image == server.image
         assert info.metadata == {"team": "x"}
         assert info.entrypoint == ["tail", "-f", "/dev/null"]
         assert timedelta(minutes=9) < info.expires_at - datetime.now(timezone.utc) <= timedelta(minutes=10)
@@ -268,7 +268,7 @@ def test_manager_lists_gets_renews_and_kills(server):
     async def run():
         config = config_for(server)
         made = [
-            await Sandbox.create("host", connection_config=config_for(server),
+            await Sandbox.create(server.image, connection_config=config_for(server),
                                  metadata={"tag": tag, "number": str(n), "odd/key": "a.b"})
             for n in range(3)
         ]
@@ -294,7 +294,7 @@ def test_manager_lists_gets_renews_and_kills(server):
             with pytest.raises(SandboxApiException) as unknown:
                 await manager.get_sandbox_info(made[0].id)
             assert unknown.value.status_code == 404
-            assert unknown.value.error.code == "NATIVE::SANDBOX_NOT_FOUND"
+            assert unknown.value.error.code == f"{server.runtime.upper()}::SANDBOX_NOT_FOUND"
         finally:
             await manager.close()
             for sandbox in made:
@@ -307,9 +307,9 @@ def test_errors_of_create_are_shown(server):
     async def run():
         with pytest.raises(SandboxApiException) as unknown:
             await Sandbox.create("no/such:image", connection_config=config_for(server))
-        assert unknown.value.error.code == "NATIVE::SANDBOX_IMAGE_PULL_FAILED"
+        assert unknown.value.error.code == f"{server.runtime.upper()}::SANDBOX_IMAGE_PULL_FAILED"
         with pytest.raises(SandboxApiException) as wrong:
-            await Sandbox.create("host", connection_config=ConnectionConfig(
+            await Sandbox.create(server.image, connection_config=ConnectionConfig(
                 domain=server.address, api_key="wrong", protocol="http"))
         assert wrong.value.status_code == 401
 
@@ -328,7 +328,7 @@ def test_without_a_timeout_it_lives_until_killed(server):
 
 def test_synchronous_client(server, use_server_proxy):
     config = config_for(server, use_server_proxy, ConnectionConfigSync)
-    sandbox = SandboxSync.create("host", connection_config=config, metadata={"kind": "sync"})
+    sandbox = SandboxSync.create(server.image, connection_config=config, metadata={"kind": "sync"})
     try:
         seen = []
         done = sandbox.commands.run(
@@ -360,7 +360,7 @@ def test_many_at_once(server):
         config = config_for(server)
 
         async def one(number):
-            sandbox = await Sandbox.create("host", connection_config=config)
+            sandbox = await Sandbox.create(server.image, connection_config=config)
             try:
                 return (await sandbox.commands.run(f"echo {number}")).text
             finally:
@@ -404,7 +404,7 @@ def test_sessions(server, use_server_proxy):
 
 
 def test_sessions_synchronously(server, use_server_proxy):
-    sandbox = SandboxSync.create("host", connection_config=config_for(server, use_server_proxy, ConnectionConfigSync))
+    sandbox = SandboxSync.create(server.image, connection_config=config_for(server, use_server_proxy, ConnectionConfigSync))
     try:
         id = sandbox.commands.create_session()
         assert sandbox.commands.run_in_session(id, "export A=1; cd /usr").exit_code == 0

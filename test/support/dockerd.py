@@ -11,12 +11,17 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+from support import rootfs
 from support.addresses import free_slash_20
 from support.shell import eventually, run
 
 
 #: Debian's own, which speaks the version of Debian's engine.
 CLIENT = "/usr/bin/docker" if os.path.exists("/usr/bin/docker") else "docker"
+
+#: Images of the tests (import_images): Debian with Python, and one of a busybox.
+DEBIAN = "debian-test:12"
+BUSYBOX = "busybox-test:1"
 
 
 class Dockerd:
@@ -117,6 +122,12 @@ class Dockerd:
         changed = [a for change in ('CMD ["/bin/sh"]', *changes) for a in ("-c", change)]
         self.docker("import", *changed, archive, name)
         archive.unlink()
+
+    def import_images(self, directory):
+        """DEBIAN and BUSYBOX, from trees made in `directory`."""
+        for name, tree in ((DEBIAN, rootfs.debian_tree(directory / "debian")),
+                           (BUSYBOX, rootfs.busybox_tree(directory / "busybox-of-docker"))):
+            self.import_tree(tree, name)
 
     def __exit__(self, *_):
         self.stop()

@@ -1,12 +1,13 @@
 """The published Python server, unmodified, on loopback before a private Docker engine."""
 
+import json
 import os
 import subprocess
 from pathlib import Path
 
 from support.addresses import free_port
 from support.client import Http
-from support.dockerd import CLIENT
+from support.dockerd import CLIENT, DEBIAN
 from support.server import EXECUTABLE
 from support.shell import eventually, run
 
@@ -27,6 +28,8 @@ def make_execd_image(docker, name=EXECD_IMAGE):
 class PublishedServer:
     """One server with a home directory of its own. `sections` add to the configuration."""
 
+    runtime = "docker"
+    image = DEBIAN
     key = "key-of-the-tests"
 
     def __init__(self, directory, docker, *, sections=None):
@@ -51,7 +54,7 @@ class PublishedServer:
         for section, values in self.settings.items():
             lines.append(f"[{section}]")
             for key, value in values.items():
-                lines.append(f"{key} = " + (f'"{value}"' if isinstance(value, str) else str(value).lower()))
+                lines.append(f"{key} = {json.dumps(value)}")
         config = self.directory / "config.toml"
         config.write_text("\n".join(lines) + "\n")
         with self.log.open("ab") as log:

@@ -1,5 +1,6 @@
 """Starts and stops the release executable's server, each with its own state and addresses."""
 
+import json
 import os
 import re
 import signal
@@ -51,6 +52,11 @@ def children_of(pid):
 class Server:
     """One `opensandbox serve` with a state directory of its own."""
 
+    #: The runtime's name in the configuration, and in error codes in capitals.
+    runtime = "native"
+    #: An image with a shell, the usual tools and Python.
+    image = "host"
+
     def __init__(self, directory, *, pool_size=4, sections=None, executable=EXECUTABLE, key=None,
                  prepare=None):
         """`key` stands for the one that the server makes; `prepare` is called with the directory,
@@ -64,6 +70,8 @@ class Server:
         self.process = None
         self.address = None
         self._tag = None
+        #: Of the server's environment, beside PATH and HOME.
+        self.variables = {}
         self.settings = {
             "server": {"host": "127.0.0.1", "port": 0},
             "native": {
@@ -87,8 +95,7 @@ class Server:
         for section, values in self.settings.items():
             lines.append(f"[{section}]")
             for key, value in values.items():
-                text = f'"{value}"' if isinstance(value, str) else str(value).lower()
-                lines.append(f"{key} = {text}")
+                lines.append(f"{key} = {json.dumps(value)}")
         self.config.write_text("\n".join(lines) + "\n")
         offset = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
@@ -98,7 +105,7 @@ class Server:
                 stdout=log,
                 stderr=log,
                 cwd=self.directory,
-                env={"PATH": os.environ["PATH"], "HOME": str(self.directory)},
+                env={"PATH": os.environ["PATH"], "HOME": str(self.directory), **self.variables},
             )
 
         def listening():
@@ -149,7 +156,7 @@ class Server:
         )
 
     def create(self, **fields):
-        reply = self.api().post("/sandboxes", {**HOST_IMAGE, **fields})
+        reply = self.api().post("/sandboxes", {**HOST_IMAGE, "image": {"uri": self.image}, **fields})
         assert reply.status == 202, f"create answered {reply}\n{self.tail()}"
         return Sandbox(self, reply.json)
 

@@ -13,7 +13,7 @@ const connectionConfig = new ConnectionConfig({
 
 async function withSandbox(scenario, options = {}) {
   const sandbox = await Sandbox.create({
-    connectionConfig, image: "host", timeoutSeconds: 600, ...options,
+    connectionConfig, image: process.env.IMAGE, timeoutSeconds: 600, ...options,
   });
   try {
     await scenario(sandbox);

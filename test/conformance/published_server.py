@@ -1,0 +1,3 @@
+from conformance.python_sdk import *
+import pytest
+pytestmark = pytest.mark.parametrize("server", ["published"], indirect=True)
