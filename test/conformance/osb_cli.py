@@ -100,7 +100,7 @@ def test_files(osb, id, tmp_path):
 
 
 def test_errors(osb):
-    for argv in (("sandbox", "get", "none"), ("sandbox", "create", "--image", "no/such:image"),
+    for argv in (("sandbox", "get", "none"), ("sandbox", "create", "--image", "127.0.0.1:1/no/such:image"),
                  ("command", "run", "none", "--", "true")):
         done = osb(*argv, check=False)
         assert done.returncode == 1 and done.stderr.strip(), argv

@@ -306,7 +306,7 @@ def test_manager_lists_gets_renews_and_kills(server):
 def test_errors_of_create_are_shown(server):
     async def run():
         with pytest.raises(SandboxApiException) as unknown:
-            await Sandbox.create("no/such:image", connection_config=config_for(server))
+            await Sandbox.create("127.0.0.1:1/no/such:image", connection_config=config_for(server))
         assert unknown.value.error.code == f"{server.runtime.upper()}::SANDBOX_IMAGE_PULL_FAILED"
         with pytest.raises(SandboxApiException) as wrong:
             await Sandbox.create(server.image, connection_config=ConnectionConfig(
