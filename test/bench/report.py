@@ -36,3 +36,33 @@ class Table:
     def check(self, what, holds):
         print(f"  {'ok' if holds else 'MISSED':<7} {what}", flush=True)
         self.failed |= not holds
+
+
+class Comparison:
+    """The same measures of several subjects, side by side, with ratios to the first."""
+
+    def __init__(self, names):
+        self.names = names
+        self._rows = {}
+
+    def less(self, name, title, value, unit):
+        """A measure of which less is better."""
+        self._rows.setdefault(title, (unit, False, {}))[2][name] = value
+
+    def more(self, name, title, value, unit):
+        self._rows.setdefault(title, (unit, True, {}))[2][name] = value
+
+    def value(self, name, title):
+        return self._rows[title][2][name]
+
+    def show(self):
+        print(f"  {'':<34}" + "".join(f"{name:>32}" for name in self.names))
+        for title, (unit, more, values) in self._rows.items():
+            first = values[self.names[0]]
+            cells = []
+            for name in self.names:
+                value = values[name]
+                ratio = value / first if more else first / value
+                beside = f"{ratio:.1f} x" if name != self.names[0] else ""
+                cells.append(f"{f'{value:,.1f} {unit}'.strip():>20}{beside:>12}")
+            print(f"  {title:<34}" + "".join(cells), flush=True)

@@ -33,3 +33,23 @@ def agent_process(sandbox):
         if numbers[-1] == "1":
             return int(pid)
     raise AssertionError("no process 1 found")
+
+
+def tree_proportional_kib(pid):
+    """Memory of a process and of all its descendants in its pid namespace, so without sandboxes."""
+    from support.server import children_of
+
+    namespace = os.readlink(f"/proc/{pid}/ns/pid")
+    total, waiting = 0, [pid]
+    while waiting:
+        pid = waiting.pop()
+        try:
+            if os.readlink(f"/proc/{pid}/ns/pid") != namespace:
+                continue
+            for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+                if line.startswith("Pss:"):
+                    total += int(line.split()[1])
+        except OSError:
+            continue
+        waiting += children_of(pid)
+    return total
