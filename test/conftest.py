@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from support import rootfs
+from support.dockerd import Dockerd
 from support.server import EXECUTABLE, Server
 from support.shell import run
 
@@ -28,6 +29,14 @@ def scratch():
     directory = Path(tempfile.mkdtemp(prefix="opensandbox-test-", dir="/var/tmp"))
     yield directory
     shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def docker(scratch):
+    """A private engine with the images of the tests, in the tests' own network namespace."""
+    with Dockerd(reachable=True) as docker:
+        docker.import_images(scratch)
+        yield docker
 
 
 @pytest.fixture(scope="module")

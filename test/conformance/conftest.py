@@ -4,15 +4,7 @@ starts our agent. There is one engine and one server on it for all modules."""
 import pytest
 
 from support.docker_server import DockerServer
-from support.dockerd import Dockerd
 from support.published_server import PublishedServer, make_execd_image
-
-
-@pytest.fixture(scope="session")
-def docker(scratch):
-    with Dockerd(reachable=True) as docker:
-        docker.import_images(scratch)
-        yield docker
 
 
 @pytest.fixture(scope="session")

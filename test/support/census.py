@@ -17,7 +17,7 @@ from pathlib import Path
 _NUMBER = re.compile(r"[0-9a-f]*[0-9][0-9a-f]*")
 
 
-def _kind(name):
+def kind_of(name):
     """A name without what makes it unique."""
     return _NUMBER.sub("#", name)
 
@@ -43,7 +43,7 @@ def _mounts():
     with open("/proc/self/mountinfo") as f:
         for line in f:
             left, right = line.rstrip("\n").split(" - ", 1)
-            yield f"{right.split()[0]} {_kind(left.split()[4])}"
+            yield f"{right.split()[0]} {kind_of(left.split()[4])}"
 
 
 def _links():
@@ -101,7 +101,7 @@ _PASSING = re.compile(r"(-wal|-shm|-journal|\.log)$")
 _KEPT = re.compile(r"images/(host(/|$)|index\.json$)")
 
 
-def _files(directory):
+def files_of(directory):
     for path, directories, files in os.walk(directory):
         for name in directories + files:
             if _PASSING.search(name):
@@ -113,7 +113,7 @@ def _files(directory):
                 mode = os.lstat(full).st_mode
             except OSError:
                 continue
-            yield f"{stat.filemode(mode)[0]} {_kind(os.path.relpath(full, directory))}"
+            yield f"{stat.filemode(mode)[0]} {kind_of(os.path.relpath(full, directory))}"
 
 
 def _count(names, tag):
@@ -122,7 +122,7 @@ def _count(names, tag):
         found = _TAGGED.search(name)
         if found and tag and found[1] != tag:
             continue
-        counter[_kind(name)] += 1
+        counter[kind_of(name)] += 1
     return counter
 
 
@@ -135,7 +135,7 @@ def take(executable, state_directory, tag=None):
         "nft": _count(_rules(), tag),
         "cgroups": _count(_cgroups(), tag),
         "processes": _count(_processes(Path(executable).resolve(), str(Path(state_directory).parent)), tag),
-        "files": Counter(_files(state_directory)),
+        "files": Counter(files_of(state_directory)),
     }
 
 

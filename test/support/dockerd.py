@@ -115,6 +115,14 @@ class Dockerd:
     def api(self):
         return EngineApi(self.socket_path)
 
+    def request(self, method, path, body=None):
+        """One request on a connection of its own."""
+        api = self.api()
+        try:
+            return api.request(method, path, body)
+        finally:
+            api.close()
+
     def import_tree(self, tree, name, *changes):
         """An image of this root directory; `changes` are instructions such as "ENV A=b"."""
         archive = self.directory / "root.tar"
