@@ -126,3 +126,49 @@ def test_sessions(osb, id):
     osb("command", "session", "delete", id, session)
     gone = run_in("true", check=False)
     assert gone.returncode == 1 and gone.stderr.strip()
+
+
+def test_pause_and_resume(osb, id):
+    osb("command", "run", id, "--", "sh", "-c", "echo kept > /tmp/kept")
+    osb("sandbox", "pause", id)
+    assert osb("sandbox", "get", id, json_output=True)["status"]["state"] == "Paused"
+    again = osb("sandbox", "pause", id, check=False)
+    assert again.returncode == 1 and again.stderr.strip()
+    osb("sandbox", "resume", id)
+    assert osb("command", "run", id, "--", "cat", "/tmp/kept").stdout == "kept\n"
+
+
+def test_snapshots(osb, id):
+    osb("command", "run", id, "--", "sh", "-c", "echo kept > /root/kept")
+    snapshot = osb("snapshot", "create", id, "--name", "by-osb", json_output=True)["id"]
+    restored = None
+    try:
+        state = lambda: osb("snapshot", "get", snapshot, json_output=True)["status"]["state"]
+        eventually(lambda: state() == "Ready", 60, 0.1, "the snapshot")
+        listed = osb("snapshot", "list", "--sandbox-id", id, "--state", "Ready", json_output=True)
+        assert [i["id"] for i in listed["items"]] == [snapshot]
+        restored = osb("sandbox", "create", "--snapshot-id", snapshot, json_output=True)["id"]
+        assert osb("command", "run", restored, "--", "cat", "/root/kept").stdout == "kept\n"
+    finally:
+        if restored:
+            osb("sandbox", "kill", restored)
+        osb("snapshot", "delete", snapshot)
+    gone = osb("snapshot", "get", snapshot, check=False)
+    assert gone.returncode == 1 and gone.stderr.strip()
+
+
+def test_diagnostics(osb, server):
+    made = osb("sandbox", "create", "--image", server.image, "-e", "DATABASE_PASSWORD=hidden", "-e", "PLAIN=shown",
+               *(a for word in ("sh", "-c", "echo hello from inside; exec sleep 1000") for a in ("--entrypoint", word)),
+               json_output=True)["id"]
+    try:
+        logs = osb("diagnostics", "logs", made, "-s", "container", json_output=True)
+        assert "hello from inside" in logs["content"] and logs["truncated"] is False
+        assert osb("diagnostics", "events", made, "-s", "runtime", json_output=True)["kind"] == "events"
+        assert "hello from inside" in osb("devops", "logs", made).stdout
+        inspected = osb("devops", "inspect", made).stdout
+        assert "PLAIN=shown" in inspected and "hidden" not in inspected
+        summary = osb("devops", "summary", made).stdout
+        assert "SANDBOX DIAGNOSTICS SUMMARY" in summary and made in summary
+    finally:
+        osb("sandbox", "kill", made)

@@ -129,6 +129,45 @@ test("files", async () => {
   });
 });
 
+test("pause and resume", async () => {
+  await withSandbox(async (sandbox) => {
+    await sandbox.commands.run("echo kept > /tmp/kept");
+    await sandbox.pause();
+    assert.equal((await sandbox.getInfo()).status.state, "Paused");
+    await assert.rejects(sandbox.pause(), SandboxApiException);
+    // It shares the connections of the former, which closes them.
+    const resumed = await sandbox.resume();
+    assert.equal(text((await resumed.commands.run("cat /tmp/kept")).logs.stdout), "kept");
+  });
+});
+
+test("snapshots", async () => {
+  await withSandbox(async (sandbox) => {
+    const manager = SandboxManager.create({ connectionConfig });
+    await sandbox.commands.run("echo kept > /root/kept");
+    const snapshot = await manager.createSnapshot(sandbox.id, { name: "by-javascript" });
+    try {
+      let info;
+      do {
+        info = await manager.getSnapshot(snapshot.id);
+      } while (info.status.state === "Creating");
+      assert.equal(info.status.state, "Ready");
+      const listed = await manager.listSnapshots({ sandboxId: sandbox.id });
+      assert.deepEqual(listed.items.map((i) => i.id), [snapshot.id]);
+      const restored = await Sandbox.create({ connectionConfig, snapshotId: snapshot.id });
+      try {
+        assert.equal(text((await restored.commands.run("cat /root/kept")).logs.stdout), "kept");
+      } finally {
+        await restored.kill();
+        await restored.close();
+      }
+    } finally {
+      await manager.deleteSnapshot(snapshot.id);
+      await manager.close();
+    }
+  });
+});
+
 test("errors", async () => {
   await assert.rejects(
     Sandbox.connect({ connectionConfig, sandboxId: "none" }), SandboxApiException,
