@@ -155,20 +155,3 @@ def test_snapshots(osb, id):
         osb("snapshot", "delete", snapshot)
     gone = osb("snapshot", "get", snapshot, check=False)
     assert gone.returncode == 1 and gone.stderr.strip()
-
-
-def test_diagnostics(osb, server):
-    made = osb("sandbox", "create", "--image", server.image, "-e", "DATABASE_PASSWORD=hidden", "-e", "PLAIN=shown",
-               *(a for word in ("sh", "-c", "echo hello from inside; exec sleep 1000") for a in ("--entrypoint", word)),
-               json_output=True)["id"]
-    try:
-        logs = osb("diagnostics", "logs", made, "-s", "container", json_output=True)
-        assert "hello from inside" in logs["content"] and logs["truncated"] is False
-        assert osb("diagnostics", "events", made, "-s", "runtime", json_output=True)["kind"] == "events"
-        assert "hello from inside" in osb("devops", "logs", made).stdout
-        inspected = osb("devops", "inspect", made).stdout
-        assert "PLAIN=shown" in inspected and "hidden" not in inspected
-        summary = osb("devops", "summary", made).stdout
-        assert "SANDBOX DIAGNOSTICS SUMMARY" in summary and made in summary
-    finally:
-        osb("sandbox", "kill", made)
