@@ -18,13 +18,17 @@ constexpr const char* kRenewing = R"(,"extensions":{"access.renew.extend.seconds
 
 /// A server that renews on access, with an agent that answers everything.
 struct RenewFixture : AppFixture {
-    explicit RenewFixture(std::chrono::seconds min_interval = std::chrono::seconds(0))
+    using Made = std::shared_ptr<AccessRenewer>;
+
+    explicit RenewFixture(std::chrono::seconds min_interval = std::chrono::seconds(0),
+                          std::shared_ptr<Made> made = std::make_shared<Made>())
         : AppFixture("secret",
-                     [this, min_interval](Services& services) {
-                         renewer = std::make_shared<AccessRenewer>(
+                     [this, min_interval, made](Services& services) {
+                         *made = std::make_shared<AccessRenewer>(
                              loop.executor(), services.lifecycle_owner, min_interval);
-                         services.renewer = renewer;
+                         services.renewer = *made;
                      }),
+          renewer(*made),
           agent(loop, [](net::Stream& stream, int) -> Awaitable<void> {
               while (true) {
                   auto request = co_await http::test::receive_until(stream, "\r\n\r\n");
