@@ -94,6 +94,9 @@ def changed(body, path, value):
 def cases(name, schema, body):
     """(path, body): `body` with one change each."""
     yield (), body
+    for value in KINDS:
+        if value is not None:
+            yield (), value
     for path, inner in positions(name, schema, body):
         for value in [..., *KINDS, *edges(inner)]:
             if value is ... or not lenient(inner, value):
