@@ -55,7 +55,7 @@ bool is_bucket_version(std::string_view text) {
 }
 
 constexpr TextPattern kDnsLabel{is_dns_label, "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"};
-constexpr TextPattern kDnsName{
+constexpr TextPattern kClaimName{
     is_dns_name, "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"};
 constexpr TextPattern kAbsolute{is_absolute, "^/.*"};
 constexpr TextPattern kHostPath{is_host_path, "^(/|[A-Za-z]:[\\\\/])"};
@@ -91,7 +91,7 @@ constexpr std::array kHostVolume{
     FieldRule{.name = "path", .required = true, .pattern = &kHostPath},
 };
 constexpr std::array kClaimVolume{
-    FieldRule{.name = "claimName", .required = true, .maximum = 253, .pattern = &kDnsName},
+    FieldRule{.name = "claimName", .required = true, .maximum = 253, .pattern = &kClaimName},
     FieldRule{.name = "createIfNotExists", .kind = boolean, .nullable = false},
     FieldRule{.name = "deleteOnSandboxTermination", .kind = boolean, .nullable = false},
     FieldRule{.name = "storageClass"},
@@ -155,6 +155,8 @@ constexpr std::array kCreateRequest{
 };
 
 }  // namespace
+
+const TextPattern kDnsName = kClaimName;
 
 std::span<const FieldRule> create_request_rules() {
     return kCreateRequest;

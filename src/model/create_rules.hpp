@@ -6,6 +6,9 @@
 
 namespace opensandbox::model {
 
+/// DNS names in lower case: claims, pools. Their length is a rule of its own.
+extern const TextPattern kDnsName;
+
 /// The field rules of POST /sandboxes (lifecycle 2.1 and 2.8).
 std::span<const FieldRule> create_request_rules();
 

@@ -1,0 +1,38 @@
+#pragma once
+
+#include "model/pool.hpp"
+
+#include <cstdint>
+
+/// How many sandboxes a pool makes or removes (lifecycle 2.9). Pure.
+namespace opensandbox::lifecycle {
+
+/// What a pool has at one moment.
+struct PoolCounts {
+    PoolCounts() = default;
+    PoolCounts(std::int64_t i, std::int64_t m, std::int64_t a) : idle(i), making(m), allocated(a) {}
+    [[nodiscard]] std::int64_t total() const { return idle + making + allocated; }
+
+    std::int64_t idle = 0;
+    std::int64_t making = 0;  ///< idle ones to be
+    std::int64_t allocated = 0;
+};
+
+struct PoolStep {
+    PoolStep() = default;
+    PoolStep(std::int64_t m, std::int64_t r) : make(m), remove(r) {}
+    friend bool operator==(const PoolStep&, const PoolStep&) = default;
+
+    std::int64_t make = 0;
+    std::int64_t remove = 0;  ///< idle ones
+};
+
+/// Fewer idle ones than bufferMin: made up to the middle of the buffer, so that not every take is
+/// followed by a refill. Never more than poolMax in all, never fewer than poolMin. More idle ones
+/// than bufferMax: removed down to it.
+PoolStep plan_pool(const model::PoolCapacity& capacity, const PoolCounts& counts);
+
+/// Whether one more sandbox may be somebody's: an idle one is there, or room for another.
+bool has_room(const model::PoolCapacity& capacity, const PoolCounts& counts);
+
+}  // namespace opensandbox::lifecycle
