@@ -17,6 +17,9 @@ Lifecycle::Lifecycle(asio::any_io_executor executor, asio::thread_pool& blocking
       snapshots_(
           executor, [this](Awaitable<void> task, auto name) { spawn(std::move(task), name); },
           blocking, store.snapshots(), runtime, index_, holds_),
+      pools_(
+          executor, [this](Awaitable<void> task, auto name) { spawn(std::move(task), name); },
+          blocking, store, runtime, rules_, snapshots_),
       wake_(executor) {}
 
 std::string Lifecycle::error_code(std::string_view suffix) const {
@@ -128,10 +131,11 @@ Awaitable<Result<std::string>> Lifecycle::patch_metadata(std::string id,
 Awaitable<void> Lifecycle::stop(std::chrono::milliseconds grace) {
     stopping_ = true;
     snapshots_.stop();
+    pools_.stop();
     wake_.notify();
     constexpr std::chrono::milliseconds kStep(5);
     auto deadline = std::chrono::steady_clock::now() + grace;
-    auto busy = [this] { return busy_ > 0 || snapshots_.busy() > 0; };
+    auto busy = [this] { return busy_ > 0 || snapshots_.busy() > 0 || pools_.busy() > 0; };
     while (busy() && std::chrono::steady_clock::now() < deadline)
         co_await net::sleep_for(kStep);
     if (busy()) log::warn("stopped with changes in flight; they are settled at the next start");

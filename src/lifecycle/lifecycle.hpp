@@ -4,6 +4,7 @@
 #include "lifecycle/expiry_queue.hpp"
 #include "lifecycle/idempotency.hpp"
 #include "lifecycle/keyed_mutex.hpp"
+#include "lifecycle/pools.hpp"
 #include "lifecycle/quota_ledger.hpp"
 #include "lifecycle/recovery_plan.hpp"
 #include "lifecycle/sandbox_index.hpp"
@@ -80,6 +81,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<Status> pause(std::string id);
     Awaitable<Status> resume(std::string id);
     [[nodiscard]] Snapshots& snapshots() { return snapshots_; }
+    [[nodiscard]] Pools& pools() { return pools_; }
 
     // Diagnostics (lifecycle 5).
 
@@ -106,6 +108,21 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
 
     Awaitable<Result<Created>> make(model::CreateRequest request, std::optional<IdempotencyKey> key,
                                     Requester requester);
+    /// A request that may come in, and where it takes its sandbox from.
+    struct Entrant {
+        Entrant() = default;
+        Admitted admitted;
+        Pools::Key pool;         ///< without a name: none
+        bool fits_idle = false;  ///< an idle one of the pool can be it
+    };
+    [[nodiscard]] Result<Entrant> let_in(const model::CreateRequest& request,
+                                         const std::string& tenant) const;
+    static std::optional<store::KeyRecord> key_row(const std::optional<IdempotencyKey>& key,
+                                                   const store::SandboxRecord& record);
+    Awaitable<Status> make_new(Admitted& admitted, std::optional<IdempotencyKey> key,
+                               QuotaLedger::Hold& claim);
+    Awaitable<Status> hand_out(store::SandboxRecord idle, Admitted& admitted,
+                               std::optional<IdempotencyKey> key);
     Awaitable<Status> bring_up(Admitted& admitted);
     Awaitable<void> undo(std::string id);
     Result<Created> replay(const std::string& id, const IdempotencyKey& key) const;
@@ -122,6 +139,8 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
 
     Awaitable<Status> recover();
     Awaitable<Status> settle(const RecoveryPlan& plan);
+    using Rows = std::map<std::string, store::SandboxRecord>;
+    Awaitable<Status> settle_idle(RecoveryPlan& plan, Rows idle);
     Awaitable<void> remove_remains(std::string id);
     Awaitable<void> destroy_orphan(std::string id);
     Awaitable<void> handle_exit(std::string id, runtime::Exit exit);
@@ -141,6 +160,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     /// take long, and renewals must not wait for it.
     KeyedMutex holds_;
     Snapshots snapshots_;
+    Pools pools_;
     QuotaLedger quotas_;
     net::Event wake_;
     std::map<std::string, std::shared_ptr<Removal>, std::less<>> removals_;

@@ -64,47 +64,63 @@ Result<Lifecycle::Created> Lifecycle::replay(const std::string& id,
 Awaitable<Result<Lifecycle::Created>> Lifecycle::make(model::CreateRequest request,
                                                       std::optional<IdempotencyKey> key,
                                                       Requester requester) {
-    FindSnapshot source = [this, &requester](const std::string& snapshot) {
-        return snapshots_.source(snapshot, requester.tenant);
-    };
-    auto admitted = admit(request, rules_, now(), source);
-    if (!admitted) co_return admitted.error();
-    admitted->record.tenant = requester.tenant;
-    auto claim = quotas_.claim(admitted->record, requester.quota, index_);
+    auto entrant = let_in(request, requester.tenant);
+    if (!entrant) co_return entrant.error();
+    Admitted& admitted = entrant->admitted;
+    auto claim = quotas_.claim(admitted.record, requester.quota, index_);
     if (!claim) co_return claim.error();
     ++busy_;
-    ScopeExit idle([this] { --busy_; });
+    ScopeExit leave([this] { --busy_; });
 
-    std::string id = admitted->record.sandbox.id;
-    for (const std::string& warning : admitted->warnings)
-        log::warn("create", {{"sandbox", id}, {"note", warning}});
-    auto turn = co_await turns_.lock(id);
-    std::optional<store::KeyRecord> key_record;
-    if (key) {
-        key_record.emplace(key->key, key->body_digest, id, admitted->record.sandbox.created_at);
+    for (const std::string& warning : admitted.warnings)
+        log::warn("create", {{"sandbox", admitted.record.sandbox.id}, {"note", warning}});
+    std::optional<store::SandboxRecord> idle;
+    if (entrant->fits_idle) idle = pools_.take(entrant->pool);
+    if (!entrant->pool.second.empty()) pools_.count_allocated(entrant->pool, 1);
+    Status done;
+    if (idle) {
+        done = co_await hand_out(std::move(*idle), admitted, std::move(key));
+    } else {
+        done = co_await make_new(admitted, std::move(key), claim.value());
     }
-    Change insert = [row = admitted->record, key_record](store::SandboxStore& store) {
-        return store.insert(row, key_record);
-    };
+    if (!done) {
+        if (!entrant->pool.second.empty()) pools_.count_allocated(entrant->pool, -1);
+        co_return done.error();
+    }
+    Created created;
+    created.id = admitted.record.sandbox.id;
+    created.json = model::to_create_json(admitted.record.sandbox);
+    co_return created;
+}
+
+std::optional<store::KeyRecord> Lifecycle::key_row(const std::optional<IdempotencyKey>& key,
+                                                   const store::SandboxRecord& record) {
+    if (!key) return std::nullopt;
+    return store::KeyRecord(key->key, key->body_digest, record.sandbox.id,
+                            record.sandbox.created_at);
+}
+
+/// From nothing: row, sandbox, row. On failure nothing is left.
+Awaitable<Status> Lifecycle::make_new(Admitted& admitted, std::optional<IdempotencyKey> key,
+                                      QuotaLedger::Hold& claim) {
+    std::string id = admitted.record.sandbox.id;
+    auto turn = co_await turns_.lock(id);
+    Change insert = [row = admitted.record, key_record = key_row(key, admitted.record)](
+                        store::SandboxStore& store) { return store.insert(row, key_record); };
     auto inserted = co_await commit(std::move(insert));
     if (!inserted) {
         co_return inserted.error()
             .within("row of the sandbox")
             .as(error_code("SANDBOX_START_FAILED"));
     }
-    index_.put(admitted->record);
-    claim->release();
+    index_.put(admitted.record);
+    claim.release();
 
-    auto up = co_await bring_up(*admitted);
-    if (!up) {
-        co_await undo(id);
-        log::warn("create failed", {{"sandbox", id}, {"error", up.error().message()}});
-        co_return up.error();
-    }
-    Created created;
-    created.id = id;
-    created.json = model::to_create_json(admitted->record.sandbox);
-    co_return created;
+    auto up = co_await bring_up(admitted);
+    if (up) co_return up;
+    co_await undo(id);
+    log::warn("create failed", {{"sandbox", id}, {"error", up.error().message()}});
+    co_return up.error();
 }
 
 /// From the row to a running sandbox.

@@ -32,8 +32,16 @@ Awaitable<Status> Lifecycle::recover() {
     if (!keys) co_return keys.error();
     keys_.load(std::move(keys.value()));
     co_await forget_old_keys();
-    for (const auto& row : rows.value())
-        index_.put(row);
+    auto pools = co_await pools_.load();
+    if (!pools) co_return pools;
+    std::map<std::string, store::SandboxRecord> idle;
+    for (const auto& row : rows.value()) {
+        if (row.pool_idle) {
+            idle.emplace(row.sandbox.id, row);
+        } else {
+            index_.put(row);
+        }
+    }
 
     auto started = co_await runtime_.start();
     if (!started) co_return started.error().within("runtime");
@@ -41,13 +49,19 @@ Awaitable<Status> Lifecycle::recover() {
     if (!observed) co_return observed.error().within("runtime");
 
     RecoveryPlan plan = plan_recovery(rows.value(), observed.value(), now());
-    auto settled = co_await settle(plan);
-    if (!settled) co_return settled;
+    // First, as what pools are made of may be one of them.
     auto snapshots = co_await snapshots_.recover();
     if (!snapshots) co_return snapshots;
+    auto stocked = co_await settle_idle(plan, std::move(idle));
+    if (!stocked) co_return stocked;
+    auto settled = co_await settle(plan);
+    if (!settled) co_return settled;
     index_.for_each([&](const store::SandboxRecord& record) {
         if (record.sandbox.expires_at) expiry_.set(record.sandbox.id, *record.sandbox.expires_at);
+        Pools::Key pool(record.tenant, record.sandbox.pool);
+        if (!pool.second.empty()) pools_.count_allocated(pool, 1);
     });
+    pools_.start();
     for (const std::string& id : plan.remove)
         spawn(remove_remains(id), "finish a removal");
     for (const std::string& id : plan.orphans)
@@ -116,6 +130,7 @@ Awaitable<void> Lifecycle::destroy_orphan(std::string id) {
 
 Awaitable<void> Lifecycle::handle_exit(std::string id, runtime::Exit exit) {
     auto turn = co_await turns_.lock(id);
+    if (pools_.handle_exit(id)) co_return;
     const auto* entry = index_.find(id);
     if (!entry || !model::is_alive(entry->record.sandbox.status.state)) co_return;
     model::SandboxStatus status = exited(exit, now());

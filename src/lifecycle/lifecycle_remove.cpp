@@ -90,8 +90,12 @@ Awaitable<Status> Lifecycle::remove_locked(std::string id, bool only_if_due, boo
     Change drop = [id](store::SandboxStore& store) { return store.remove(id); };
     auto dropped = co_await commit(std::move(drop));
     if (!dropped) co_return dropped.error().as(error_code("SANDBOX_DELETE_FAILED"));
+    entry = index_.find(id);
+    if (!entry) co_return Status();
+    Pools::Key pool(entry->record.tenant, entry->record.sandbox.pool);
     index_.erase(id);
     expiry_.erase(id);
+    if (!pool.second.empty()) pools_.count_allocated(pool, -1);
     log::info("sandbox removed", {{"sandbox", id}, {"expired", only_if_due}});
     co_return Status();
 }

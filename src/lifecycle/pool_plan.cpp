@@ -13,9 +13,8 @@ PoolStep plan_pool(const model::PoolCapacity& capacity, const PoolCounts& counts
     }
     wanted = std::min(wanted, std::max(capacity.buffer_max, capacity.buffer_min));
     wanted = std::max(wanted, capacity.pool_min - counts.allocated);
-    wanted = std::clamp<std::int64_t>(wanted, 0,
-                                      std::max<std::int64_t>(
-                                          0, capacity.pool_max - counts.allocated));
+    wanted = std::clamp<std::int64_t>(
+        wanted, 0, std::max<std::int64_t>(0, capacity.pool_max - counts.allocated));
     if (wanted > stock) return {wanted - stock, 0};
     // What is being made cannot be taken back; it is looked at again when it is there.
     return {0, std::min(stock - wanted, counts.idle)};

@@ -26,13 +26,15 @@ void overlay(model::StringMap& base, const model::StringMap& over) {
 
 Status check_contents(const CreateRequest& request) {
     if (request.image_auth) {
-        return invalid_parameter("template.image.auth: must not be in a template, which is stored; "
-                                 "import or pull the image before.");
+        return invalid_parameter(
+            "template.image.auth: must not be in a template, which is stored; "
+            "import or pull the image before.");
     }
     if (request.template_id) return invalid_parameter("template.templateId: not in a template.");
     if (request.timeout_seconds) {
-        return invalid_parameter("template.timeout: idle sandboxes do not expire; give it when "
-                                 "one is created.");
+        return invalid_parameter(
+            "template.timeout: idle sandboxes do not expire; give it when "
+            "one is created.");
     }
     if (!pool_of(request).empty()) {
         return invalid_parameter("template.extensions.poolRef: not in a template.");
@@ -95,7 +97,8 @@ Result<CreateRequest> apply_template(const CreateRequest& base, const CreateRequ
         return refuse("extensions." + std::string(kIsolationExtension));
     }
     if (request.image && request.image != base.image) {
-        return invalid_parameter("image.uri: '" + *request.image + "' is not the image of the pool" +
+        return invalid_parameter("image.uri: '" + *request.image +
+                                 "' is not the image of the pool" +
                                  (base.image ? " ('" + *base.image + "')." : "."));
     }
     CreateRequest merged = base;

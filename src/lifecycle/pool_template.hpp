@@ -20,14 +20,14 @@ Result<model::CreateRequest> parse_template(std::string_view text);
 Status check_capacity(const model::PoolCapacity& capacity);
 
 /// A request with `extensions.poolRef` as one for a sandbox of its own: the template, with the
-/// request's env, metadata, extensions, timeout and entrypoint over it. The template decides limits;
-/// another image than its own is refused, and so are networkPolicy, credentialProxy, volumes and
-/// isolation.
+/// request's env, metadata, extensions, timeout and entrypoint over it. The template decides
+/// limits; another image than its own is refused, and so are networkPolicy, credentialProxy,
+/// volumes and isolation.
 Result<model::CreateRequest> apply_template(const model::CreateRequest& base,
                                             const model::CreateRequest& request);
 
-/// Whether a sandbox that runs since before the request can be what it asks for: no variables of its
-/// own and no other entrypoint (`tail -f /dev/null`, which clients send unasked, is none).
+/// Whether a sandbox that runs since before the request can be what it asks for: no variables of
+/// its own and no other entrypoint (`tail -f /dev/null`, which clients send unasked, is none).
 bool fits_idle(const model::CreateRequest& base, const model::CreateRequest& request);
 
 }  // namespace opensandbox::lifecycle

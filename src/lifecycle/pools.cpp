@@ -182,9 +182,13 @@ void Pools::count_allocated(const Key& key, std::int64_t change) {
 }
 
 bool Pools::handle_exit(const std::string& id) {
+    if (auto at = starting_.find(id); at != starting_.end()) {
+        at->second = true;
+        return true;
+    }
     for (const auto& [key, entry] : pools_) {
-        auto at = std::ranges::find_if(
-            entry->idle, [&](const auto& record) { return record.sandbox.id == id; });
+        auto at = std::ranges::find_if(entry->idle,
+                                       [&](const auto& record) { return record.sandbox.id == id; });
         if (at == entry->idle.end()) continue;
         entry->idle.erase(at);
         discard(id);

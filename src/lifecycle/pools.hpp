@@ -102,6 +102,8 @@ class Pools {
     const Snapshots& snapshots_;
     Permits permits_;
     std::map<Key, EntryPtr> pools_;
+    /// Idle ones being made, and whether they have ended meanwhile.
+    std::map<std::string, bool> starting_;
     std::size_t busy_ = 0;
     bool started_ = false;
     bool stopping_ = false;

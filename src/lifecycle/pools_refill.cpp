@@ -106,6 +106,8 @@ Awaitable<Result<store::SandboxRecord>> Pools::made(EntryPtr entry) {
     record.sandbox.pool = entry->record.pool.name;
     record.pool_idle = true;
     const std::string id = record.sandbox.id;
+    starting_.emplace(id, false);
+    ScopeExit started([&] { starting_.erase(id); });
     Change insert = [record](store::SandboxStore& store) {
         return store.insert(record, std::nullopt);
     };
@@ -121,6 +123,7 @@ Awaitable<Result<store::SandboxRecord>> Pools::made(EntryPtr entry) {
     } else {
         done = endpoints.error();
     }
+    if (done && starting_[id]) done = Error(ErrorCode::internal, "it ended at once");
     if (!done) {
         co_await destroy(id);
         co_return done.error();

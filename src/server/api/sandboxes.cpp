@@ -45,6 +45,10 @@ Awaitable<void> create_sandbox(Services& services, http::Exchange& exchange) {
                                                       services.requester(exchange));
     if (!created) {
         auto refusal = error_response(created.error());
+        // A pool has a sandbox again, or a quota room, when another one is deleted.
+        if (created.error().code() == ErrorCode::resource_exhausted) {
+            refusal.head.fields.set("Retry-After", "5");
+        }
         co_return co_await exchange.respond(std::move(refusal));
     }
     success = true;

@@ -52,6 +52,7 @@ void add_sandbox_routes(http::Router& router, Services& services, Mount mount);
 /// POST /sandboxes/{id}/pause and /resume.
 void add_pause_routes(http::Router& router, Services& services, Mount mount);
 void add_snapshot_routes(http::Router& router, Services& services, Mount mount);
+void add_pool_routes(http::Router& router, Services& services, Mount mount);
 /// /sandboxes/{id}/networkpolicy.
 void add_network_policy_routes(http::Router& router, Services& services, Mount mount);
 void add_endpoint_routes(http::Router& router, Services& services, Mount mount);

@@ -15,16 +15,10 @@ struct Missing {
     std::string_view what;
 };
 
-constexpr std::string_view kPools = "KUBERNETES::POOL_NOT_SUPPORTED";
 constexpr std::string_view kTemplates = "FSB::API_NOT_SUPPORTED";
 constexpr std::string_view kApi = "SANDBOX::API_NOT_SUPPORTED";
 
 constexpr std::array kMissing{
-    Missing{"POST", "/pools", kPools, "Pool management"},
-    Missing{"GET", "/pools", kPools, "Pool management"},
-    Missing{"GET", "/pools/{pool}", kPools, "Pool management"},
-    Missing{"PUT", "/pools/{pool}", kPools, "Pool management"},
-    Missing{"DELETE", "/pools/{pool}", kPools, "Pool management"},
     Missing{"POST", "/templates", kTemplates, "Template management"},
     Missing{"GET", "/templates", kTemplates, "Template management"},
     Missing{"GET", "/templates/{template}", kTemplates, "Template management"},

@@ -1,0 +1,88 @@
+#include "base/log.hpp"
+#include "lifecycle/lifecycle.hpp"
+#include "lifecycle/pool_template.hpp"
+#include "lifecycle/transition.hpp"
+
+#include <algorithm>
+
+/// Where sandboxes and pools meet: creates out of a pool, and idle ones at recovery.
+namespace opensandbox::lifecycle {
+
+Result<Lifecycle::Entrant> Lifecycle::let_in(const model::CreateRequest& request,
+                                             const std::string& tenant) const {
+    Entrant entrant;
+    model::CreateRequest wanted = request;
+    std::string_view pool = pool_of(request);
+    if (!pool.empty() && runtime_.capabilities().pools) {
+        entrant.pool = Pools::Key(tenant, pool);
+        auto base = pools_.open(entrant.pool);
+        if (!base) return base.error();
+        auto merged = apply_template(base.value(), request);
+        if (!merged) return merged.error();
+        entrant.fits_idle = fits_idle(base.value(), request);
+        wanted = std::move(merged.value());
+    }
+    FindSnapshot source = [&](const std::string& id) { return snapshots_.source(id, tenant); };
+    auto admitted = admit(wanted, rules_, now(), source);
+    if (!admitted) return admitted.error();
+    entrant.admitted = std::move(admitted.value());
+    entrant.admitted.record.tenant = tenant;
+    entrant.admitted.record.sandbox.pool = entrant.pool.second;
+    return entrant;
+}
+
+/// An idle sandbox becomes what was admitted: its own id, token, address and program, the request's
+/// all else. On failure it is idle again.
+Awaitable<Status> Lifecycle::hand_out(store::SandboxRecord idle, Admitted& admitted,
+                                      std::optional<IdempotencyKey> key) {
+    auto turn = co_await turns_.lock(idle.sandbox.id);
+    store::SandboxRecord record = admitted.record;
+    record.sandbox.id = idle.sandbox.id;
+    record.sandbox.entrypoint = idle.sandbox.entrypoint;
+    record.sandbox.status = running(now());
+    record.endpoints = idle.endpoints;
+    record.agent_token = idle.agent_token;
+    Change replace = [record, key_record = key_row(key, record)](store::SandboxStore& store) {
+        return store.replace(record, key_record);
+    };
+    auto replaced = co_await commit(std::move(replace));
+    if (!replaced) {
+        pools_.give_back(std::move(idle));
+        co_return replaced.error()
+            .within("row of the sandbox")
+            .as(error_code("SANDBOX_START_FAILED"));
+    }
+    index_.put(record);
+    if (record.sandbox.expires_at) {
+        expiry_.set(record.sandbox.id, *record.sandbox.expires_at);
+        wake_.notify();
+    }
+    admitted.record = std::move(record);
+    co_return Status();
+}
+
+/// Takes idle sandboxes out of the plan: those that live wait in their pools again, what is left of
+/// the others is removed.
+Awaitable<Status> Lifecycle::settle_idle(RecoveryPlan& plan, Rows idle) {
+    for (const auto& object : plan.adopt) {
+        auto at = idle.find(object.id);
+        if (at == idle.end() || object.paused) continue;
+        store::SandboxRecord record = std::move(at->second);
+        idle.erase(at);
+        if (!(record.endpoints == object.endpoints)) {
+            record.endpoints = object.endpoints;
+            Change change = [record](store::SandboxStore& s) { return s.set_running(record); };
+            auto committed = co_await commit(std::move(change));
+            if (!committed) co_return committed;
+        }
+        pools_.adopt(std::move(record));
+    }
+    for (const auto& [id, record] : idle)
+        pools_.discard(id);
+    std::erase_if(plan.adopt, [&](const auto& object) { return !index_.find(object.id); });
+    std::erase_if(plan.ended, [&](const auto& ended) { return !index_.find(ended.first); });
+    std::erase_if(plan.remove, [&](const auto& id) { return !index_.find(id); });
+    co_return Status();
+}
+
+}  // namespace opensandbox::lifecycle
