@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "model/quota.hpp"
+#include "runtime/docker/docker_options.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -58,6 +59,8 @@ struct TenantsConfig {
     std::string auth_token;   ///< its value
 };
 
+enum class RuntimeType : std::uint8_t { native, docker };
+
 /// The configuration (lifecycle 7). Every member has its default, so that no file is needed.
 struct Config {
     Config() = default;
@@ -80,8 +83,15 @@ struct Config {
     log::Format log_format = log::Format::text;
     LogFileConfig log_file;
 
-    // [docker]
+    // [runtime]
+    RuntimeType runtime = RuntimeType::native;
+
+    // [docker], [egress], [secure_runtime]; what other sections say is filled in by serve
+    runtime::docker::DockerOptions docker;
     std::string host_ip;  ///< public host when the server itself runs in a container
+
+    // [storage]
+    std::vector<std::string> allowed_host_paths;  ///< of host volumes; empty: none
 
     // [store]
     std::filesystem::path store_path;  ///< empty: in the state directory
@@ -90,6 +100,7 @@ struct Config {
     std::filesystem::path state_dir;  ///< empty: the default of this user
     std::string address_range = "10.77.0.0/16";
     std::uint32_t pool_size = 8;
+    /// Where ports of sandboxes are published; docker.publish_host with the docker runtime.
     std::string publish_host = "127.0.0.1";
 
     RenewConfig renew;

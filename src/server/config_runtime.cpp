@@ -4,11 +4,18 @@ namespace opensandbox::server {
 
 // What this server cannot do must not be configured in vain where it guards something.
 
-void read_runtime(ConfigReader& reader, Config&) {
+void read_runtime(ConfigReader& reader, Config& config) {
     std::string type = "native";
     reader.text("runtime.type", type);
-    if (type != "native")
-        reader.fail("runtime.type", "must be native; this server has no other runtime");
+    if (type == "docker") {
+        config.runtime = RuntimeType::docker;
+        config.publish_host = config.docker.publish_host;
+        read_secure_runtime(reader, config);
+        return;
+    }
+    if (type != "native") {
+        reader.fail("runtime.type", "must be native or docker; this server has no other runtime");
+    }
     std::string secure;
     reader.text("secure_runtime.type", secure);
     if (!secure.empty())

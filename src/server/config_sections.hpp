@@ -9,7 +9,8 @@ namespace opensandbox::server {
 void read_server(ConfigReader& reader, Config& config);        ///< [server], [proxy]
 void read_log(ConfigReader& reader, Config& config);           ///< [log]
 void read_native(ConfigReader& reader, Config& config);        ///< [native]
-void read_docker(ConfigReader& reader, Config& config);        ///< [docker]
+void read_docker(ConfigReader& reader, Config& config);        ///< [docker], [egress]
+void read_storage(ConfigReader& reader, Config& config);       ///< [storage]
 void read_runtime(ConfigReader& reader, Config& config);       ///< [runtime], [secure_runtime]
 void read_store(ConfigReader& reader, Config& config);         ///< [store]
 void read_ingress(ConfigReader& reader, Config& config);       ///< [ingress]
@@ -17,6 +18,9 @@ void read_renew_intent(ConfigReader& reader, Config& config);  ///< [renew_inten
 void read_otel(ConfigReader& reader, Config& config);          ///< [otel]
 void read_tenants(ConfigReader& reader, Config& config);       ///< [tenants]
 void read_quotas(ConfigReader& reader, Config& config);        ///< [quotas]
+
+/// [secure_runtime], for the docker runtime.
+void read_secure_runtime(ConfigReader& reader, Config& config);
 
 /// The keys of a quota under `section` ("quotas", or a row of the tenants file).
 void read_quota(ConfigReader& reader, const std::string& section, model::Quota& quota);

@@ -3,6 +3,7 @@
 #include "base/log.hpp"
 #include "base/state_directory.hpp"
 #include "http/server.hpp"
+#include "runtime/docker/docker_runtime.hpp"
 #include "runtime/native/native_runtime.hpp"
 #include "server/api_key.hpp"
 #include "server/app.hpp"
@@ -66,14 +67,36 @@ struct Parts {
     }
 };
 
-void make_runtime(Parts& parts, const std::filesystem::path& state_dir) {
+std::unique_ptr<runtime::Runtime> make_native(Parts& parts,
+                                              const std::filesystem::path& state_dir) {
     runtime::native::NativeOptions native;
     native.state_directory = state_dir;
     native.address_range = parts.config.address_range;
     native.pool_size = parts.config.pool_size;
     native.publish_host = parts.config.publish_host;
-    parts.runtime = runtime::native::make_native_runtime(parts.io.get_executor(), parts.blocking,
-                                                         *parts.images, std::move(native));
+    return runtime::native::make_native_runtime(parts.io.get_executor(), parts.blocking,
+                                                *parts.images, std::move(native));
+}
+
+Result<std::unique_ptr<runtime::Runtime>> make_docker(Parts& parts,
+                                                      const std::filesystem::path& state_dir) {
+    runtime::docker::DockerOptions docker = parts.config.docker;
+    docker.state_directory = state_dir;
+    docker.resolve_internal = parts.config.resolve_internal;
+    docker.allowed_host_paths = parts.config.allowed_host_paths;
+    if (!in_container()) docker.host_ip.clear();
+    return runtime::docker::make_docker_runtime(parts.io.get_executor(), parts.blocking,
+                                                std::move(docker));
+}
+
+Status make_runtime(Parts& parts, const std::filesystem::path& state_dir) {
+    if (parts.config.runtime == RuntimeType::docker) {
+        auto docker = make_docker(parts, state_dir);
+        if (!docker) return docker.error();
+        parts.runtime = std::move(*docker);
+    } else {
+        parts.runtime = make_native(parts, state_dir);
+    }
     lifecycle::AdmissionRules rules;
     rules.error_prefix = parts.runtime->error_prefix();
     rules.arch = lifecycle::host_arch();
@@ -81,6 +104,7 @@ void make_runtime(Parts& parts, const std::filesystem::path& state_dir) {
     rules.max_timeout_seconds = parts.config.max_sandbox_timeout_seconds;
     parts.lifecycle = std::make_shared<lifecycle::Lifecycle>(
         parts.io.get_executor(), parts.blocking, *parts.store, *parts.runtime, std::move(rules));
+    return {};
 }
 
 Status make_server(Parts& parts, std::string api_key) {
@@ -175,7 +199,7 @@ int serve(const Config& config) {
     if (!images) return fail(images.error());
 
     Parts parts(config, std::move(store.value()), std::move(images.value()));
-    make_runtime(parts, config.state_dir);
+    if (auto made = make_runtime(parts, config.state_dir); !made) return fail(made.error());
     if (auto made = make_server(parts, std::move(api_key.value())); !made)
         return fail(made.error());
     net::spawn(parts.io.get_executor(), run_and_stop(parts), "serve");

@@ -1,0 +1,174 @@
+#include "runtime/docker/sidecar_spec.hpp"
+
+#include "runtime/docker/names.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+namespace opensandbox::runtime::docker {
+namespace {
+
+constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
+constexpr std::string_view kTransparent = "OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT";
+constexpr std::string_view kInsecure = "OPENSANDBOX_EGRESS_MITMPROXY_SSL_INSECURE";
+constexpr std::string_view kCaFile = "/etc/ssl/certs/opensandbox-upstream-extra-ca.pem";
+
+/// What a request may set, behind kPrefix.
+constexpr std::array<std::string_view, 11> kAllowed{
+    "LOG_LEVEL",
+    "DNS_UPSTREAM_TIMEOUT",
+    "MITMPROXY_SSL_INSECURE",
+    "MITMPROXY_TRANSPARENT",
+    "MITMPROXY_EXTRA_PORTS",
+    "DENY_WEBHOOK",
+    "METRICS_EXTRA_ATTRS",
+    "CREDENTIAL_VAULT_REQUIRE_TLS",
+    "CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH",
+    "CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS",
+    "POLICY_FILE",
+};
+
+Error invalid(const std::string& message) {
+    return {ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER", message};
+}
+
+bool is_truthy(std::string_view text) {
+    std::string lower;
+    for (char c : text)
+        lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return lower == "1" || lower == "true" || lower == "yes" || lower == "on";
+}
+
+bool is_set(const SandboxSpec& spec, std::string_view name) {
+    return std::ranges::any_of(spec.egress_env, [&](const auto& entry) {
+        return entry.first == name && is_truthy(entry.second);
+    });
+}
+
+Status check_egress_env(const SandboxSpec& spec, const DockerOptions& options) {
+    for (const auto& [name, value] : spec.egress_env) {
+        std::string_view suffix = name;
+        if (suffix.starts_with(kPrefix)) suffix.remove_prefix(kPrefix.size());
+        if (std::ranges::find(kAllowed, suffix) == kAllowed.end()) {
+            return invalid("env." + name +
+                           ": not a setting of the egress sidecar that a request "
+                           "may make.");
+        }
+    }
+    bool guarded = spec.credential_proxy || !options.upstream_proxy_url.empty();
+    if (guarded && is_set(spec, kInsecure)) {
+        return invalid("env." + std::string(kInsecure) +
+                       ": must not be set with credentialProxy or an upstream proxy.");
+    }
+    return {};
+}
+
+json::array environment(const SandboxSpec& spec, const DockerOptions& options,
+                        const SidecarPlan& plan) {
+    json::array env;
+    auto add = [&env](std::string_view suffix, const std::string& value) {
+        env.emplace_back(std::string(kPrefix) + std::string(suffix) + "=" + value);
+    };
+    add("RULES", model::to_json(*spec.network_policy));
+    add("MODE", options.egress_mode);
+    add("TOKEN", plan.token);
+    add("SANDBOX_ID", spec.id);
+    if (!options.egress_otlp_endpoint.empty()) {
+        env.emplace_back("OTEL_EXPORTER_OTLP_ENDPOINT=" + options.egress_otlp_endpoint);
+    }
+    if (!options.upstream_proxy_url.empty()) add("UPSTREAM_PROXY", options.upstream_proxy_url);
+    if (!options.upstream_proxy_authorization.empty()) {
+        add("UPSTREAM_PROXY_AUTH", options.upstream_proxy_authorization);
+    }
+    if (!options.upstream_proxy_ca_cert_path.empty()) {
+        add("MITMPROXY_UPSTREAM_EXTRA_CA", std::string(kCaFile));
+    }
+    if (spec.credential_proxy) add("MITMPROXY_TRANSPARENT", "true");
+    for (const auto& [name, value] : spec.egress_env) {
+        if (spec.credential_proxy && name == kTransparent) continue;
+        env.emplace_back(name + "=" + value);
+    }
+    return env;
+}
+
+}  // namespace
+
+Status check_network_policy(const SandboxSpec& spec, const DockerOptions& options) {
+    if (!spec.network_policy) return {};
+    if (options.egress_image.empty()) {
+        return invalid("networkPolicy: needs egress.image in the server's configuration.");
+    }
+    if (options.network_mode != "bridge") {
+        return invalid("networkPolicy: needs docker.network_mode = \"bridge\"; it is '" +
+                       options.network_mode + "'.");
+    }
+    if (options.secure_runtime == "gvisor") {
+        return invalid("networkPolicy: not supported with gVisor.");
+    }
+    if (spec.credential_proxy && options.egress_mode != "dns+nft") {
+        return invalid("credentialProxy.enabled: needs egress.mode = \"dns+nft\".");
+    }
+    if (!options.upstream_proxy_url.empty() && !is_transparent(spec)) {
+        return invalid(
+            "networkPolicy: the configured egress.upstream_proxy needs "
+            "credentialProxy.enabled or env." +
+            std::string(kTransparent) + ".");
+    }
+    return check_egress_env(spec, options);
+}
+
+bool is_transparent(const SandboxSpec& spec) {
+    return spec.network_policy && (spec.credential_proxy || is_set(spec, kTransparent));
+}
+
+json::object sidecar_body(const SandboxSpec& spec, const DockerOptions& options,
+                          const SidecarPlan& plan) {
+    json::object labels;
+    labels[label::kSidecarFor] = spec.id;
+    labels[label::kServer] = plan.server_id;
+
+    json::object exposed;
+    json::object bindings;
+    auto publish = [&](std::uint16_t inside, std::uint16_t outside) {
+        std::string key = std::to_string(inside) + "/tcp";
+        exposed[key] = json::object();
+        bindings[key] = json::array{
+            json::object{{"HostIp", options.publish_host}, {"HostPort", std::to_string(outside)}}};
+    };
+    publish(kAgentPort, plan.agent_port);
+    publish(kHttpPort, plan.http_port);
+    publish(kEgressPort, plan.egress_port);
+
+    json::object mount;
+    mount["Type"] = "volume";
+    mount["Source"] = runtime_volume_name(spec.id);
+    mount["Target"] = kRuntimeDirectory;
+    mount["VolumeOptions"] = json::object{{"NoCopy", true}};
+
+    json::object host;
+    host["NetworkMode"] = "bridge";
+    host["CapAdd"] = json::array{"NET_ADMIN"};
+    host["PortBindings"] = std::move(bindings);
+    host["Mounts"] = json::array{std::move(mount)};
+    if (!options.upstream_proxy_ca_cert_path.empty()) {
+        host["Binds"] =
+            json::array{options.upstream_proxy_ca_cert_path + ":" + std::string(kCaFile) + ":ro"};
+    }
+    if (options.egress_disable_ipv6 && plan.sysctls) {
+        json::object sysctls;
+        for (std::string_view scope : {"all", "default", "lo"})
+            sysctls["net.ipv6.conf." + std::string(scope) + ".disable_ipv6"] = "1";
+        host["Sysctls"] = std::move(sysctls);
+    }
+
+    json::object body;
+    body["Image"] = options.egress_image;
+    body["Env"] = environment(spec, options, plan);
+    body["Labels"] = std::move(labels);
+    body["ExposedPorts"] = std::move(exposed);
+    body["HostConfig"] = std::move(host);
+    return body;
+}
+
+}  // namespace opensandbox::runtime::docker
