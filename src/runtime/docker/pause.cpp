@@ -151,6 +151,7 @@ Awaitable<Result<std::vector<SnapshotReference>>> DockerRuntime::list_snapshots(
             std::size_t at = tag.find(prefix);
             if (at == std::string::npos) continue;
             snapshots.emplace_back(tag.substr(at + prefix.size()), tag.substr(at));
+            snapshots.back().owned = true;
         }
     }
     co_return snapshots;

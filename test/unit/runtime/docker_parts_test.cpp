@@ -1,0 +1,266 @@
+#include "runtime/docker/bucket_mounts.hpp"
+#include "runtime/docker/host_command.hpp"
+#include "runtime/docker/host_ports.hpp"
+#include "runtime/docker/server_id.hpp"
+#include "runtime/docker/sidecar_spec.hpp"
+#include "runtime/docker/tar_archive.hpp"
+#include "runtime/docker/volume_plan.hpp"
+#include "support/catch_result.hpp"
+#include "support/scratch_directory.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <fstream>
+#include <set>
+
+using namespace opensandbox;
+using namespace opensandbox::runtime;
+using namespace opensandbox::runtime::docker;
+
+namespace {
+
+model::Volume bucket_volume(std::string version = "2.0") {
+    model::Volume volume;
+    volume.name = "data";
+    volume.mount_path = "/data";
+    model::BucketVolume bucket;
+    bucket.bucket = "my-bucket";
+    bucket.endpoint = "oss.example.com";
+    bucket.version = std::move(version);
+    bucket.access_key_id = "key";
+    bucket.access_key_secret = "secret";
+    volume.backend = bucket;
+    return volume;
+}
+
+model::BucketVolume& bucket_of(model::Volume& volume) {
+    return std::get<model::BucketVolume>(volume.backend);
+}
+
+template <class T>
+std::string wire_of(const Result<T>& result) {
+    return result ? std::string("none") : result.error().wire();
+}
+
+}  // namespace
+
+TEST_CASE("reserved ports are different and come back", "[runtime][docker]") {
+    HostPorts ports(1000, 1003, [](std::uint16_t port) { return port != 1002; });
+    std::set<std::uint16_t> seen;
+    {
+        auto first = ports.reserve(2);
+        REQUIRE(first);
+        auto second = ports.reserve(1);
+        REQUIRE(second);
+        seen.insert(first->ports.begin(), first->ports.end());
+        seen.insert(second->ports.begin(), second->ports.end());
+        CHECK(seen == std::set<std::uint16_t>{1000, 1001, 1003});
+        auto none = ports.reserve(1);
+        REQUIRE_FALSE(none);
+        CHECK(none.error().code() == ErrorCode::resource_exhausted);
+    }
+    CHECK(ports.reserve(3));
+}
+
+TEST_CASE("a port that somebody listens on cannot be bound", "[runtime][docker]") {
+    UniqueFd socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    sockaddr_in at{};
+    at.sin_family = AF_INET;
+    at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    REQUIRE(::bind(socket.get(), reinterpret_cast<sockaddr*>(&at), sizeof at) == 0);
+    REQUIRE(::listen(socket.get(), 1) == 0);
+    socklen_t size = sizeof at;
+    ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&at), &size);
+    CHECK_FALSE(can_bind("127.0.0.1", ntohs(at.sin_port)));
+    // An address of no interface here is tried on the wildcard.
+    CHECK_FALSE(can_bind("192.0.2.1", ntohs(at.sin_port)));
+    socket.reset();
+    CHECK(can_bind("127.0.0.1", ntohs(at.sin_port)));
+}
+
+TEST_CASE("tar reads the archive that holds the agent", "[runtime][docker]") {
+    test_support::ScratchDirectory scratch;
+    TarArchive archive;
+    std::string content(1300, 'x');
+    archive.add_file("opensandbox", content, 0755);
+    archive.add_link("execd", "opensandbox");
+    archive.add_file("empty", "", 0600);
+    std::string file = (scratch.path / "a.tar").string();
+    std::ofstream(file, std::ios::binary) << archive.finish();
+    REQUIRE(run_host_command({"tar", "-C", scratch.path.string(), "-xpf", file},
+                             std::chrono::seconds(20)));
+    CHECK(std::filesystem::file_size(scratch.path / "opensandbox") == content.size());
+    CHECK(std::filesystem::file_size(scratch.path / "execd") == content.size());
+    CHECK(std::filesystem::is_symlink(scratch.path / "execd"));
+    CHECK(std::filesystem::file_size(scratch.path / "empty") == 0);
+    auto mode = std::filesystem::status(scratch.path / "opensandbox").permissions();
+    CHECK(mode == std::filesystem::perms(0755));
+}
+
+TEST_CASE("a host command tells how it failed", "[runtime][docker]") {
+    auto failed = run_host_command({"sh", "-c", "echo first; echo why >&2; exit 3"},
+                                   std::chrono::seconds(20));
+    REQUIRE_FALSE(failed);
+    CHECK(failed.error().message().find("exit code 3: first why") != std::string::npos);
+    auto slow = run_host_command({"sleep", "60"}, std::chrono::milliseconds(50));
+    REQUIRE_FALSE(slow);
+    CHECK(slow.error().code() == ErrorCode::timeout);
+    auto missing = run_host_command({"no-such-program-here"}, std::chrono::seconds(1));
+    REQUIRE_FALSE(missing);
+    CHECK(missing.error().code() == ErrorCode::not_found);
+    // What stays in the background holds its output open.
+    CHECK(run_host_command({"sh", "-c", "sleep 3 & exit 0"}, std::chrono::seconds(2)));
+}
+
+TEST_CASE("a state directory has one server id", "[runtime][docker]") {
+    test_support::ScratchDirectory scratch;
+    auto first = server_id(scratch.path);
+    REQUIRE(first);
+    auto again = server_id(scratch.path);
+    REQUIRE(again);
+    CHECK(*first == *again);
+    std::ofstream(scratch.path / "server-id") << "garbage";
+    auto healed = server_id(scratch.path);
+    REQUIRE(healed);
+    CHECK(*healed != "garbage");
+    CHECK_FALSE(server_id(scratch.path / "missing"));
+}
+
+TEST_CASE("buckets are mounted by the tool of their version", "[runtime][docker]") {
+    model::Volume volume = bucket_volume("1.0");
+    volume.sub_path = "a/b/";
+    bucket_of(volume).options = {"allow_other", "umask=0022"};
+    REQUIRE(check_bucket_volume(volume));
+    CHECK(bucket_path("/mnt/ossfs", volume) == "/mnt/ossfs/my-bucket/a/b");
+    BucketCommand command = bucket_command(volume, "/m");
+    CHECK(command.argv == std::vector<std::string>{"ossfs", "my-bucket:/a/b", "/m", "-o",
+                                                   "url=https://oss.example.com", "-o",
+                                                   "passwd_file={secret}", "-o", "allow_other",
+                                                   "-o", "umask=0022"});
+    CHECK(command.secret == "my-bucket:key:secret\n");
+
+    volume = bucket_volume();
+    volume.sub_path = "a";
+    bucket_of(volume).endpoint = "http://oss.example.com";
+    bucket_of(volume).options = {"ro=true"};
+    command = bucket_command(volume, "/m");
+    CHECK(command.argv == std::vector<std::string>{"ossfs2", "mount", "/m", "-c", "{secret}"});
+    CHECK(command.secret ==
+          "--oss_endpoint=http://oss.example.com\n--oss_bucket=my-bucket\n"
+          "--oss_access_key_id=key\n--oss_access_key_secret=secret\n"
+          "--oss_bucket_prefix=a/\n--ro=true\n");
+}
+
+TEST_CASE("what could be taken for something else is no part of a bucket", "[runtime][docker]") {
+    auto with = [](auto change) {
+        model::Volume volume = bucket_volume();
+        change(volume);
+        return wire_of(check_bucket_volume(volume));
+    };
+    for (const char* name : {"ab", "-abc", "abc-", "Abc", "a_bc", "a.bc", ""}) {
+        INFO(name);
+        CHECK(with([&](auto& v) { bucket_of(v).bucket = name; }) == "VOLUME::INVALID_OSSFS_BUCKET");
+    }
+    for (const char* option : {"", "-o", "a b", "a;b", "$(x)", "a\nb", "a|b"}) {
+        INFO(option);
+        CHECK(with([&](auto& v) { bucket_of(v).options = {option}; }) ==
+              "VOLUME::INVALID_OSSFS_OPTION");
+    }
+    CHECK(with([](auto& v) { bucket_of(v).endpoint = "a\n--x"; }) ==
+          "VOLUME::INVALID_OSSFS_ENDPOINT");
+    CHECK(with([](auto& v) { bucket_of(v).endpoint = ""; }) == "VOLUME::INVALID_OSSFS_ENDPOINT");
+    CHECK(with([](auto& v) { bucket_of(v).version = "3"; }) == "VOLUME::INVALID_OSSFS_VERSION");
+    CHECK(with([](auto& v) { bucket_of(v).access_key_secret = "a\nb"; }) ==
+          "VOLUME::INVALID_OSSFS_CREDENTIALS");
+    CHECK(with([](auto& v) { v.sub_path = "../x"; }) == "VOLUME::INVALID_SUB_PATH");
+    CHECK(with([](auto& v) { v.sub_path = "a\n--x"; }) == "VOLUME::INVALID_SUB_PATH");
+}
+
+TEST_CASE("volumes of the server's own cannot be claimed", "[runtime][docker]") {
+    CHECK(is_claimable("data"));
+    CHECK(is_claimable("opensandbox"));
+    CHECK_FALSE(is_claimable("opensandbox-agent-0123"));
+    CHECK_FALSE(is_claimable("opensandbox-runtime-x"));
+    model::Volume volume;
+    volume.mount_path = "/data";
+    volume.read_only = true;
+    auto bind = bind_of(volume, "/srv/x");
+    REQUIRE(bind);
+    CHECK(*bind == "/srv/x:/data:ro");
+    CHECK(wire_of(bind_of(volume, "/srv:/x")) == "VOLUME::INVALID_HOST_PATH");
+    volume.mount_path = "/data:rw";
+    CHECK(wire_of(bind_of(volume, "/srv")) == "VOLUME::INVALID_MOUNT_PATH");
+}
+
+TEST_CASE("a network policy needs its configuration", "[runtime][docker]") {
+    SandboxSpec spec;
+    DockerOptions options;
+    CHECK(check_network_policy(spec, options));
+    spec.network_policy.emplace();
+    CHECK(wire_of(check_network_policy(spec, options)) == "SANDBOX::INVALID_PARAMETER");
+    options.egress_image = "egress:1";
+    CHECK(check_network_policy(spec, options));
+    options.network_mode = "host";
+    CHECK_FALSE(check_network_policy(spec, options));
+    options.network_mode = "bridge";
+    options.secure_runtime = "gvisor";
+    CHECK_FALSE(check_network_policy(spec, options));
+    options.secure_runtime.clear();
+    spec.credential_proxy = true;
+    CHECK_FALSE(check_network_policy(spec, options));
+    options.egress_mode = "dns+nft";
+    CHECK(check_network_policy(spec, options));
+    spec.egress_env = {{"OPENSANDBOX_EGRESS_MITMPROXY_SSL_INSECURE", "true"}};
+    CHECK_FALSE(check_network_policy(spec, options));
+    spec.credential_proxy = false;
+    CHECK(check_network_policy(spec, options));
+    spec.egress_env = {{"OPENSANDBOX_EGRESS_RULES", "{}"}};
+    CHECK_FALSE(check_network_policy(spec, options));
+    spec.egress_env.clear();
+    options.upstream_proxy_url = "http://proxy:3128";
+    CHECK_FALSE(check_network_policy(spec, options));
+    spec.egress_env = {{"OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT", "1"}};
+    CHECK(check_network_policy(spec, options));
+    CHECK(is_transparent(spec));
+}
+
+TEST_CASE("a sidecar is told the policy and guards the ports", "[runtime][docker]") {
+    SandboxSpec spec;
+    spec.id = "x";
+    spec.network_policy.emplace();
+    spec.network_policy->egress.emplace_back("allow", "example.com");
+    spec.egress_env = {{"OPENSANDBOX_EGRESS_LOG_LEVEL", "debug"}};
+    DockerOptions options;
+    options.egress_image = "egress:1";
+    SidecarPlan plan;
+    plan.server_id = "server-1";
+    plan.token = "token";
+    plan.agent_port = 1;
+    plan.http_port = 2;
+    plan.egress_port = 3;
+    auto body = sidecar_body(spec, options, plan);
+    CHECK(body.at("Image").as_string() == "egress:1");
+    std::set<std::string> env;
+    for (const auto& item : body.at("Env").as_array())
+        env.emplace(item.as_string());
+    CHECK(env.contains("OPENSANDBOX_EGRESS_RULES=" + model::to_json(*spec.network_policy)));
+    CHECK(env.contains("OPENSANDBOX_EGRESS_MODE=dns"));
+    CHECK(env.contains("OPENSANDBOX_EGRESS_TOKEN=token"));
+    CHECK(env.contains("OPENSANDBOX_EGRESS_SANDBOX_ID=x"));
+    CHECK(env.contains("OPENSANDBOX_EGRESS_LOG_LEVEL=debug"));
+    CHECK_FALSE(env.contains("OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT=true"));
+    const auto& labels = body.at("Labels").as_object();
+    CHECK(labels.at("opensandbox.io/egress-sidecar-for").as_string() == "x");
+    CHECK_FALSE(labels.contains("opensandbox.io/id"));
+    const auto& host = body.at("HostConfig").as_object();
+    CHECK(host.at("NetworkMode").as_string() == "bridge");
+    CHECK(host.at("CapAdd").as_array().at(0).as_string() == "NET_ADMIN");
+    for (const char* port : {"44772/tcp", "8080/tcp", "18080/tcp"})
+        CHECK(host.at("PortBindings").as_object().contains(port));
+    CHECK(host.at("Sysctls").as_object().size() == 3);
+    plan.sysctls = false;
+    body = sidecar_body(spec, options, plan);
+    CHECK_FALSE(body.at("HostConfig").as_object().contains("Sysctls"));
+}
