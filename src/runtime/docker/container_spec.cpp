@@ -96,7 +96,10 @@ void add_limits(json::object& host, const SandboxSpec& spec, const DockerOptions
     if (spec.limits.gpus != 0) {
         json::object request;
         request["Count"] = spec.limits.gpus;
-        request["Capabilities"] = json::array{json::array{"gpu"}};
+        // Not json::array{json::array{…}}, which would be a copy of the inner one.
+        json::array any_of;
+        any_of.emplace_back(json::array{"gpu"});
+        request["Capabilities"] = std::move(any_of);
         host["DeviceRequests"] = json::array{std::move(request)};
     }
 }
