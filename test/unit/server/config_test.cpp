@@ -135,7 +135,7 @@ TEST_CASE("config: a wrong value is refused naming section and key") {
         {"[native]\naddress_range = \"10.777.0.0/16\"", "native.address_range"},
         {"[native]\npool_size = 1001", "native.pool_size"},
         {"[native]\npublish_host = \"localhost\"", "native.publish_host"},
-        {"[runtime]\ntype = \"docker\"", "runtime.type"},
+        {"[runtime]\ntype = \"kubernetes\"", "runtime.type"},
         {"[secure_runtime]\ntype = \"gvisor\"", "secure_runtime.type"},
         {"[ingress]\nmode = \"gateway\"", "ingress.mode"},
         {"[store]\ntype = \"postgresql\"", "store.type"},
