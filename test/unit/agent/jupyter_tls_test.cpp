@@ -58,7 +58,7 @@ TEST_CASE("Jupyter: a server behind https is used like any other, if its certifi
     setup.loop.run([&]() -> Awaitable<void> {
         auto stranger = secured();
         auto refused = co_await stranger->start("python", "/data");
-        REQUIRE_FALSE(refused);
+        REQUIRE_FALSE(refused.has_value());
         CHECK(refused.error().message().find("certificate") != std::string::npos);
 
         ScopedVariable trust("SSL_CERT_FILE", directory.path / "ca.pem");
