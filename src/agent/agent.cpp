@@ -1,5 +1,6 @@
 #include "agent/agent.hpp"
 
+#include "agent/hooks/hooks.hpp"
 #include "agent/log_file.hpp"
 #include "agent/process/entrypoint.hpp"
 #include "agent/routes.hpp"
@@ -32,6 +33,7 @@ Environment with_agent_variables(const AgentOptions& options) {
     Environment environment(options.environment);
     // The token opens the agent: what runs in the sandbox must not have it.
     environment.erase("EXECD_ACCESS_TOKEN");
+    environment.erase("OPENSANDBOX_LIFECYCLE");
     return environment;
 }
 
@@ -44,6 +46,7 @@ std::string temporary_directory(const AgentOptions& options) {
 void take_environment(AgentOptions& options) {
     for (const auto& [name, value] : options.environment) {
         if (name == "JUPYTER_HOST" && options.jupyter_host.empty()) options.jupyter_host = value;
+        if (name == "OPENSANDBOX_LIFECYCLE" && options.hooks.empty()) options.hooks = value;
         if (name == "JUPYTER_TOKEN" && options.jupyter_token.empty()) options.jupyter_token = value;
     }
 }
@@ -59,7 +62,11 @@ class Loop : public asio::io_context {
 class Agent {
   public:
     explicit Agent(AgentOptions options)
-        : options_(std::move(options)), services_(loop_.get_executor(), options_) {}
+        : options_(std::move(options)),
+          services_(loop_.get_executor(), options_),
+          output_log_(std::move(options_.output_log)),
+          hooks_(loop_.get_executor(), services_.reaper, options_, services_.environment,
+                 output_log_) {}
     Agent(const Agent&) = delete;
     Agent& operator=(const Agent&) = delete;
     ~Agent() {
@@ -71,23 +78,41 @@ class Agent {
     int run() {
         Status ready = prepare();
         if (ready) ready = listen();
+        if (ready) ready = hooks_.configure(options_.hooks);
+        if (ready && hooks_.has_pre_start()) {
+            net::spawn(services_.executor, begin_after_hook(), "preStart hook");
+        } else if (!begin(ready)) {
+            return exit_code_;
+        }
+        loop_.run();
+        return exit_code_;
+    }
+
+  private:
+    Awaitable<void> begin_after_hook() {
+        auto ready = co_await hooks_.pre_start();
+        if (!begin(std::move(ready))) loop_.stop();
+    }
+
+    /// False when the agent ends.
+    bool begin(Status ready) {
         if (ready && options_.init && !options_.entrypoint.empty()) ready = start_entrypoint();
         if (options_.on_ready) options_.on_ready(ready);
         if (!ready) {
             log::error("agent cannot start", {{"error", ready.error().message()}});
-            return start_failure_code(ready.error());
+            exit_code_ = start_failure_code(ready.error());
+            return false;
         }
+        hooks_.start_periodic();
         net::spawn(services_.executor, sweep(), "retention sweep");
         if (services_.environment.get("OPENSANDBOX_WARM_PYTHON") == "1") {
             services_.code.drivers().warm_python();
         }
         if (options_.log_file) net::spawn(services_.executor, watch_log(), "log rotation");
         services_.telemetry.start();
-        loop_.run();
-        return exit_code_;
+        return true;
     }
 
-  private:
     /// Settings of this process: signals, rights of new files, directory, who may look into it.
     Status prepare() {
         Result<IsolationConfig> isolation = IsolationConfig::load(options_.isolation_config);
@@ -129,10 +154,13 @@ class Agent {
 
     Status start_entrypoint() {
         auto started = Entrypoint::start(services_.executor, services_.reaper, options_,
-                                         services_.environment);
+                                         services_.environment, output_log_);
         if (!started) return started.error();
         entrypoint_ = std::move(*started);
-        entrypoint_->child().on_exit([this] { stop(entrypoint_->child().status()->shell_code()); });
+        entrypoint_->child().on_exit([this] {
+            entrypoint_->finish_output();
+            stop(entrypoint_->child().status()->shell_code());
+        });
         return {};
     }
 
@@ -215,6 +243,8 @@ class Agent {
     AgentOptions options_;
     Loop loop_;
     Services services_;
+    OutputLog output_log_;
+    Hooks hooks_;
     std::unique_ptr<Signals> signals_;
     std::optional<http::Server> server_;
     std::shared_ptr<Entrypoint> entrypoint_;

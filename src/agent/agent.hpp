@@ -42,6 +42,12 @@ struct AgentOptions {
     /// The entrypoint writes to the agent's own standard output and error (a container's log)
     /// instead of into the agent's memory.
     bool inherit_output = false;
+    /// Where the last part of the entrypoint's output is kept otherwise: an empty file, open for
+    /// writing (agent/stream/output_log.hpp). Without one it is dropped.
+    UniqueFd output_log;
+    /// Commands that run before the entrypoint and again and again: the JSON of
+    /// OPENSANDBOX_LIFECYCLE (lifecycle 2.1), by default that of `environment`.
+    std::string hooks;
     /// Kept within its size while the agent runs; may be empty.
     std::shared_ptr<LogFile> log_file;
     /// TOML file with the settings of isolated sessions (contract section 9); empty: defaults.

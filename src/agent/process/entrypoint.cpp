@@ -8,7 +8,6 @@
 namespace opensandbox::agent {
 namespace {
 
-constexpr std::size_t kRingSize = std::size_t{256} * 1024;
 /// Pieces read in one turn of the event loop, so that a loud process leaves time for others.
 constexpr int kPiecesPerTurn = 4;
 
@@ -16,8 +15,9 @@ constexpr int kPiecesPerTurn = 4;
 
 Result<std::shared_ptr<Entrypoint>> Entrypoint::start(asio::any_io_executor executor,
                                                       Reaper& reaper, const AgentOptions& options,
-                                                      const Environment& environment) {
-    auto entrypoint = std::make_shared<Entrypoint>(kRingSize);
+                                                      const Environment& environment,
+                                                      OutputLog& log) {
+    auto entrypoint = std::make_shared<Entrypoint>(log);
     SpawnRequest request;
     request.programs.push_back(program_of(options.entrypoint, environment.get("PATH")));
     request.environment = environment.entries();
@@ -48,9 +48,20 @@ void Entrypoint::read_output() {
     std::array<char, 16 * 1024> piece;
     for (OutputPipe& pipe : pipes_) {
         for (int i = 0; i < kPiecesPerTurn && pipe.ready(); ++i) {
-            ring_.append(std::string_view(piece.data(), pipe.read(piece)));
+            log_->append(std::string_view(piece.data(), pipe.read(piece)), now());
         }
         pipe.arm();
+    }
+}
+
+void Entrypoint::finish_output() {
+    std::array<char, 16 * 1024> piece;
+    for (OutputPipe& pipe : pipes_) {
+        // Its children may hold the pipe for ever.
+        pipe.limit_to_present();
+        pipe.read_again();
+        while (pipe.ready())
+            log_->append(std::string_view(piece.data(), pipe.read(piece)), now());
     }
 }
 

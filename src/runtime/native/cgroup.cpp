@@ -10,6 +10,7 @@
 #include <cerrno>
 #include <charconv>
 #include <chrono>
+#include <cmath>
 #include <csignal>
 #include <fcntl.h>
 #include <sstream>
@@ -286,6 +287,23 @@ Status SlotCgroup::set_limits(const ResourceLimits& limits) const {
         if (!status) return status;
     }
     return {};
+}
+
+void SlotCgroup::set_requests(double cpu_cores, std::uint64_t memory_bytes) const {
+    // As Kubernetes turns requests into shares and weights.
+    const auto shares = std::clamp<std::int64_t>(std::llround(cpu_cores * 1024), 2, 262'144);
+    for (const CgroupHierarchy& tree : tree_->hierarchies()) {
+        const fs::path path = tree.base / name_;
+        if (cpu_cores > 0 && tree.controllers.contains("cpu")) {
+            const std::int64_t weight = 1 + (shares - 2) * 9999 / 262'142;
+            (void)(tree.unified ? write_file(path / "cpu.weight", std::to_string(weight))
+                                : write_file(path / "cpu.shares", std::to_string(shares)));
+        }
+        if (memory_bytes > 0 && tree.controllers.contains("memory")) {
+            const char* file = tree.unified ? "memory.low" : "memory.soft_limit_in_bytes";
+            (void)write_file(path / file, std::to_string(memory_bytes));
+        }
+    }
 }
 
 CgroupEvents SlotCgroup::events() const {

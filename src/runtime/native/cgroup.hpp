@@ -70,6 +70,9 @@ class SlotCgroup {
     Status attach(pid_t pid) const;
     /// 0 leaves a ceiling as it is. Swap counts as memory.
     Status set_limits(const ResourceLimits& limits) const;
+    /// What it gets of the processor when all want some, and how much memory is taken from it last.
+    /// 0 leaves a default; what the host cannot weigh is left out.
+    void set_requests(double cpu_cores, std::uint64_t memory_bytes) const;
     [[nodiscard]] CgroupEvents events() const;
     /// Ends what still runs in it and removes the directories; retries for up to two seconds, since
     /// the kernel lets go of the dead a little later.

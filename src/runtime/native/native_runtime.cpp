@@ -3,9 +3,11 @@
 #include "base/log.hpp"
 #include "net/task.hpp"
 #include "runtime/native/freezer.hpp"
+#include "runtime/native/inspection_text.hpp"
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
-#include "runtime/native/snapshot_files.hpp"
+#include "runtime/native/log_selection.hpp"
+#include "runtime/native/request_plan.hpp"
 #include "runtime/native/spawner_link.hpp"
 #include "runtime/native/spawner_options.hpp"
 
@@ -14,80 +16,6 @@
 namespace opensandbox::runtime::native {
 
 namespace {
-
-/// The image's variables, those of the request over them.
-Environment merge(Environment base, const Environment& over) {
-    for (const auto& [name, value] : over) {
-        const auto found = std::ranges::find_if(
-            base, [&](const auto& variable) { return variable.first == name; });
-        if (found == base.end())
-            base.emplace_back(name, value);
-        else
-            found->second = value;
-    }
-    return base;
-}
-
-/// What the agent and the programs inside learn of their sandbox (execd 11): where set-env keeps
-/// its file, which sandbox this is, and its limits, since control groups cannot be seen from
-/// inside.
-Environment sandbox_environment(const SandboxSpec& spec) {
-    Environment known{{"EXECD_ENVS", "/opt/opensandbox/.env"}, {"OPENSANDBOX_ID", spec.id}};
-    if (spec.limits.memory_bytes != 0) {
-        known.emplace_back("OPENSANDBOX_MEMORY_LIMIT_BYTES",
-                           std::to_string(spec.limits.memory_bytes));
-    }
-    if (spec.limits.cpu_cores > 0) {
-        known.emplace_back("OPENSANDBOX_CPU_LIMIT", std::to_string(spec.limits.cpu_cores));
-    }
-    return known;
-}
-
-/// What a sandbox starts from.
-struct Base {
-    ImageOrigin image;
-    std::vector<std::string> snapshot_layers;
-};
-
-Result<ImageOrigin> resolve_image(image::Store& images, const std::string& reference) {
-    auto rootfs = images.resolve(reference);
-    if (!rootfs) return rootfs.error();
-    ImageOrigin origin;
-    origin.reference = reference;
-    origin.digest = rootfs->digest;
-    for (const auto& layer : rootfs->layers)
-        origin.layers.push_back(layer.string());
-    origin.usr = rootfs->usr.string();
-    origin.config = std::move(rootfs->config);
-    return origin;
-}
-
-Result<Base> resolve_base(image::Store& images, const SnapshotFiles& snapshots,
-                          const std::string& reference, const std::string& snapshot) {
-    Base base;
-    if (snapshot.empty()) {
-        auto origin = resolve_image(images, reference);
-        if (!origin) {
-            Error error = origin.error().within("image");
-            if (error.code() == ErrorCode::not_found) {
-                error = error.as("NATIVE::SANDBOX_IMAGE_PULL_FAILED");
-            }
-            return error;
-        }
-        base.image = std::move(*origin);
-        return base;
-    }
-    auto record = snapshots.read(snapshot);
-    if (!record) return record.error();
-    base.snapshot_layers = std::move(record->layers);
-    base.image = std::move(record->image);
-    if (base.image.usr.empty()) return base;
-    // The host's image changes with the host; only the present one is kept over a restart of it.
-    auto origin = resolve_image(images, base.image.reference);
-    if (!origin) return origin.error().within("image below the snapshot");
-    base.image = std::move(*origin);
-    return base;
-}
 
 /// Whether a snapshot, or a sandbox whose spawner wrote it down, stands on this image.
 bool image_needed(const std::filesystem::path& state_directory, const std::string& digest) {
@@ -106,35 +34,13 @@ bool image_needed(const std::filesystem::path& state_directory, const std::strin
     return false;
 }
 
-CreateRequest make_request(const SandboxSpec& spec, Base& base, std::uint64_t default_pids) {
-    image::ImageConfig& config = base.image.config;
-    CreateRequest request;
-    request.id = spec.id;
-    request.image = std::move(base.image.reference);
-    request.digest = std::move(base.image.digest);
-    request.layers = std::move(base.image.layers);
-    request.usr = std::move(base.image.usr);
-    request.image_env = config.env;
-    request.snapshot_layers = std::move(base.snapshot_layers);
-    request.env = merge(merge(std::move(config.env), sandbox_environment(spec)), spec.env);
-    request.entrypoint = spec.entrypoint;
-    request.working_directory = std::move(config.working_directory);
-    request.user = std::move(config.user);
-    request.limits = spec.limits;
-    if (request.limits.pids == 0) request.limits.pids = default_pids;
-    request.agent_token = spec.agent_token;
-    request.hostname = spec.id.substr(0, 8);
-    return request;
-}
-
 class NativeRuntime final : public Runtime {
   public:
     NativeRuntime(asio::any_io_executor executor, asio::thread_pool& blocking, image::Store& images,
                   NativeOptions options)
         : blocking_(&blocking),
           images_(&images),
-          default_pids_(options.default_pids),
-          snapshots_(options.state_directory),
+          planner_(images, options),
           can_freeze_(
               Freezer::available(find_hierarchies(read_file_or_empty("/proc/self/mounts")))),
           link_(std::make_shared<SpawnerLink>(std::move(executor), blocking, options)) {
@@ -167,6 +73,9 @@ class NativeRuntime final : public Runtime {
         Capabilities capabilities;
         capabilities.pause = can_freeze_;
         capabilities.snapshots = can_freeze_;
+        capabilities.hooks = true;
+        capabilities.host_volumes = true;
+        capabilities.claim_volumes = true;
         return capabilities;
     }
     Awaitable<Status> pause(const std::string& id) override;
@@ -175,6 +84,8 @@ class NativeRuntime final : public Runtime {
                                                   const std::string& snapshot_id) override;
     Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot) override;
     Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots() override;
+    Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query) override;
+    Awaitable<Result<Inspection>> inspect(const std::string& id) override;
     Awaitable<void> stop() override {
         link_->stop();
         co_return;
@@ -183,8 +94,7 @@ class NativeRuntime final : public Runtime {
   private:
     asio::thread_pool* blocking_;
     image::Store* images_;
-    std::uint64_t default_pids_;
-    SnapshotFiles snapshots_;
+    RequestPlanner planner_;
     bool can_freeze_;
     std::shared_ptr<SpawnerLink> link_;
 };
@@ -194,19 +104,27 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
     if (spec.entrypoint.empty()) {
         co_return Created(Error(ErrorCode::invalid_argument, "entrypoint: must not be empty"));
     }
-    std::function<Result<Base>()> resolve = [images = images_, files = snapshots_,
-                                             reference = spec.image,
-                                             snapshot = spec.snapshot ? spec.snapshot->id : ""] {
-        return resolve_base(*images, files, reference, snapshot);
+    auto made = std::make_shared<std::vector<std::string>>();
+    std::function<Result<CreateRequest>()> plan = [this, &spec, made] {
+        return planner_.plan(spec, *made);
     };
-    auto base = co_await net::run_blocking<Result<Base>>(*blocking_, std::move(resolve));
-    if (!base) co_return Created(base.error());
-    CreateRequest request = make_request(spec, *base, default_pids_);
-    auto client = co_await link_->client();
-    if (!client) co_return Created(client.error());
-    auto port = co_await (*client)->create(std::move(request));
-    if (!port) co_return Created(port.error());
-    co_return Created(AgentAddress((*client)->spawner().publish_host, *port));
+    auto request = co_await net::run_blocking<Result<CreateRequest>>(*blocking_, std::move(plan));
+    Result<std::uint16_t> port = request ? Result<std::uint16_t>(0) : request.error();
+    std::string host;
+    if (request) {
+        auto client = co_await link_->client();
+        if (client) {
+            port = co_await (*client)->create(std::move(*request));
+            host = (*client)->spawner().publish_host;
+        } else {
+            port = client.error();
+        }
+    }
+    if (port) co_return Created(AgentAddress(host, *port));
+    if (!made->empty()) {
+        asio::post(*blocking_, [planner = planner_, made] { planner.undo(*made); });
+    }
+    co_return Created(port.error());
 }
 
 Awaitable<Status> NativeRuntime::destroy(const std::string& id) {
@@ -269,7 +187,7 @@ Awaitable<Status> NativeRuntime::remove_snapshot(const SnapshotReference& snapsh
 
 Awaitable<Result<std::vector<SnapshotReference>>> NativeRuntime::list_snapshots() {
     using Listed = Result<std::vector<SnapshotReference>>;
-    std::function<Listed()> read = [files = snapshots_]() -> Listed {
+    std::function<Listed()> read = [files = planner_.snapshots()]() -> Listed {
         auto records = files.read_all();
         if (!records) return records.error();
         std::vector<SnapshotReference> out;
@@ -278,6 +196,27 @@ Awaitable<Result<std::vector<SnapshotReference>>> NativeRuntime::list_snapshots(
         return out;
     };
     co_return co_await net::run_blocking<Listed>(*blocking_, std::move(read));
+}
+
+Awaitable<Result<std::string>> NativeRuntime::logs(const std::string& id, const LogQuery& query) {
+    using Shown = Result<std::string>;
+    const std::string name = id;
+    const LogQuery wanted = query;
+    auto client = co_await link_->client();
+    if (!client) co_return Shown(client.error());
+    auto log = co_await (*client)->output(name);
+    if (!log) co_return Shown(log.error());
+    co_return Shown(select_lines(*log, wanted));
+}
+
+Awaitable<Result<Inspection>> NativeRuntime::inspect(const std::string& id) {
+    using Seen = Result<Inspection>;
+    const std::string name = id;
+    auto client = co_await link_->client();
+    if (!client) co_return Seen(client.error());
+    auto view = co_await (*client)->view(name);
+    if (!view) co_return Seen(view.error());
+    co_return parse_view(*view);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
 
 namespace opensandbox::runtime::native {
 
@@ -19,6 +20,8 @@ struct NativeOptions {
     std::uint32_t pool_size = 8;                 ///< blank slots kept ready, 0..1000
     std::string publish_host = "127.0.0.1";      ///< where agents listen on the host
     std::uint64_t default_pids = 4096;
+    /// storage.allowed_host_paths: absolute; host volumes lie in one of them. Empty refuses all.
+    std::vector<std::string> allowed_host_paths;
     std::filesystem::path executable = "/proc/self/exe";  ///< started as the spawner
 };
 

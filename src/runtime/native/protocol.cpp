@@ -11,6 +11,8 @@ namespace {
 
 constexpr std::size_t max_elements = 10'000;
 
+void fields(auto& a, VolumeMount& m);
+
 class Writer {
   public:
     template <class T>
@@ -47,6 +49,7 @@ class Writer {
         std::int64_t ticks = at.time_since_epoch().count();
         put(ticks);
     }
+    void put(VolumeMount& volume) { fields(*this, volume); }
     void put(std::optional<Exit>& exit);
 
     std::string take() { return std::move(out_); }
@@ -105,6 +108,7 @@ class Reader {
         put(ticks);
         at = Timestamp(std::chrono::microseconds(ticks));
     }
+    void put(VolumeMount& volume) { fields(*this, volume); }
     void put(std::optional<Exit>& exit);
 
     [[nodiscard]] bool finished() const { return good_ && in_.empty(); }
@@ -133,6 +137,9 @@ void put_all(Archive& archive, T&... fields) {
 void fields(auto& a, Exit& m) {
     put_all(a, m.code, m.signal, m.reason, m.message, m.at);
 }
+void fields(auto& a, VolumeMount& m) {
+    put_all(a, m.name, m.source, m.sub_path, m.target, m.read_only);
+}
 void fields(auto& a, SlotId& m) {
     put_all(a, m.serial, m.index);
 }
@@ -145,7 +152,8 @@ void fields(auto& a, HelloReply& m) {
 void fields(auto& a, CreateRequest& m) {
     put_all(a, m.request, m.id, m.image, m.digest, m.image_env, m.layers, m.snapshot_layers, m.usr,
             m.env, m.entrypoint, m.working_directory, m.user, m.limits.cpu_cores,
-            m.limits.memory_bytes, m.limits.pids, m.agent_token, m.hostname);
+            m.limits.memory_bytes, m.limits.pids, m.cpu_request, m.memory_request, m.volumes,
+            m.claims, m.own_claims, m.start_seconds, m.hooks, m.agent_token, m.hostname);
 }
 void fields(auto& a, CreateReply& m) {
     put_all(a, m.request, m.port);

@@ -40,6 +40,15 @@ struct HelloReply {
     std::string publish_host;
 };
 
+/// A directory or file of the host that a sandbox gets.
+struct VolumeMount {
+    std::string name;      ///< in the request, for messages
+    std::string source;    ///< real path on the host, without links
+    std::string sub_path;  ///< below it, or empty
+    std::string target;    ///< absolute, inside
+    bool read_only = false;
+};
+
 /// Makes a sandbox. Passed on to the slot as it is, with the slot's own fields filled in.
 struct CreateRequest {
     std::uint64_t request = 0;
@@ -55,6 +64,13 @@ struct CreateRequest {
     std::string working_directory;
     std::string user;  ///< as in the image config; resolved inside
     ResourceLimits limits;
+    double cpu_request = 0;            ///< cores to weigh by; 0: the default
+    std::uint64_t memory_request = 0;  ///< bytes to spare when memory is short; 0: none
+    std::vector<VolumeMount> volumes;
+    std::vector<std::string> claims;      ///< named volumes among them
+    std::vector<std::string> own_claims;  ///< those that go with the sandbox
+    std::uint32_t start_seconds = 0;      ///< that a hook may take before it answers
+    std::string hooks;                    ///< OPENSANDBOX_LIFECYCLE for the agent, or empty
     std::string agent_token;
     std::string hostname;
 };

@@ -2,12 +2,14 @@
 #include "runtime/native/overlay.hpp"
 #include "runtime/native/sandbox_description.hpp"
 #include "runtime/native/sandbox_table.hpp"
+#include "runtime/native/volume_mount.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <fcntl.h>
 #include <iterator>
 #include <unistd.h>
 
@@ -56,12 +58,22 @@ Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const 
     if (!root) return root.error().within("root");
     out.push_back(std::move(root->mount));
     sandbox.scaffold = std::move(root->scaffold);
-    if (sandbox.request.usr.empty()) return out;
-    if (sandbox.request.usr != "/usr") {
-        return Error(ErrorCode::unsupported, "usr: only the host's own can be shared");
+    const auto output = host_->slot_directory(sandbox.parts.slot) / output_file;
+    out.emplace_back(::open(output.c_str(), O_RDWR | O_CLOEXEC));
+    if (!out.back()) return last_error("open " + output.string());
+    if (!sandbox.request.usr.empty()) {
+        if (sandbox.request.usr != "/usr") {
+            return Error(ErrorCode::unsupported, "usr: only the host's own can be shared");
+        }
+        if (auto s = restore_usr(sandbox); !s) return s.error().within("/usr");
+        out.push_back(std::move(sandbox.parts.usr));
     }
-    if (auto s = restore_usr(sandbox); !s) return s.error().within("/usr");
-    out.push_back(std::move(sandbox.parts.usr));
+    for (const VolumeMount& volume : sandbox.request.volumes) {
+        auto mount =
+            make_volume_mount(volume, host_->shift_ids ? sandbox.parts.user_namespace.get() : -1);
+        if (!mount) return mount.error();
+        out.push_back(std::move(*mount));
+    }
     return out;
 }
 
@@ -98,6 +110,7 @@ Status SandboxTable::activate(Sandbox& sandbox, SlotParts parts) {
     if (!built) return built.error();
     const auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(sandbox.parts.slot));
     if (auto s = cgroup.set_limits(sandbox.request.limits); !s) return s.error().within("limits");
+    cgroup.set_requests(sandbox.request.cpu_request, sandbox.request.memory_request);
     const SandboxDescription description = describe(sandbox.request);
     std::string bytes = encode(sandbox.request);
     std::vector<int> descriptors;

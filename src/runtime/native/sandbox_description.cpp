@@ -39,6 +39,8 @@ SandboxDescription describe(const CreateRequest& request) {
     out.environment = request.env;
     out.entrypoint = request.entrypoint;
     out.limits = request.limits;
+    out.claims = request.claims;
+    out.own_claims = request.own_claims;
     out.created_at = now();
     return out;
 }
@@ -55,6 +57,8 @@ std::string format_description(const SandboxDescription& description) {
     out["cpuCores"] = description.limits.cpu_cores;
     out["memoryBytes"] = description.limits.memory_bytes;
     out["pids"] = description.limits.pids;
+    out["claims"] = to_json(description.claims);
+    out["ownClaims"] = to_json(description.own_claims);
     out["createdAt"] = description.created_at.time_since_epoch().count();
     return json::serialize(out);
 }
@@ -75,6 +79,8 @@ Result<SandboxDescription> parse_description(std::string_view text) {
     out.snapshot_layers = take(json::get_strings(object, "snapshotLayers"), status);
     out.environment = take(json::get_string_map(object, "environment"), status);
     out.entrypoint = take(json::get_strings(object, "entrypoint"), status);
+    out.claims = take(json::get_strings(object, "claims"), status);
+    out.own_claims = take(json::get_strings(object, "ownClaims"), status);
     out.limits.cpu_cores = take(json::get_number(object, "cpuCores"), status);
     out.limits.memory_bytes =
         static_cast<std::uint64_t>(take(json::get_integer(object, "memoryBytes"), status));

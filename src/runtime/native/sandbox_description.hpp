@@ -19,6 +19,8 @@ struct SandboxDescription {
     Environment environment;  ///< of its processes
     std::vector<std::string> entrypoint;
     ResourceLimits limits;
+    std::vector<std::string> claims;      ///< named volumes that it uses
+    std::vector<std::string> own_claims;  ///< those that go with it
     Timestamp created_at{};
 };
 

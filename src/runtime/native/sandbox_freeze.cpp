@@ -25,16 +25,13 @@ Freezer SandboxTable::freezer(const Sandbox& sandbox) const {
 }
 
 Result<SandboxTable::Entry> SandboxTable::find_running(const std::string& id) const {
-    const auto found = sandboxes_.find(id);
-    if (found == sandboxes_.end()) {
-        return Error(ErrorCode::not_found, "NATIVE::SANDBOX_NOT_FOUND",
-                     "Sandbox " + id + " not found.");
-    }
-    if (found->second->state != State::running || !found->second->destroyed.empty()) {
+    auto found = find(id);
+    if (!found) return found;
+    if ((*found)->state != State::running || !(*found)->destroyed.empty()) {
         return Error(ErrorCode::conflict, "NATIVE::SANDBOX_NOT_RUNNING",
                      "Sandbox " + id + " is not running.");
     }
-    return found->second;
+    return found;
 }
 
 void SandboxTable::freeze(const Entry& sandbox, Done done) {

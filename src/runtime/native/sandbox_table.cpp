@@ -32,11 +32,14 @@ void SandboxTable::create(CreateRequest request, Created done) {
     sandbox->id = request.id;
     sandbox->snapshot_layers = request.snapshot_layers;
     sandbox->digest = request.digest;
+    const auto allowed = start_timeout + std::chrono::seconds(request.start_seconds);
+    sandbox->claims = request.claims;
+    sandbox->own_claims = request.own_claims;
     sandbox->request = std::move(request);
     sandbox->created = std::move(done);
     sandboxes_.emplace(sandbox->id, sandbox);
     pool_->begin_service();
-    pool_->take([this, sandbox](Result<SlotParts> parts) {
+    pool_->take([this, sandbox, allowed](Result<SlotParts> parts) {
         if (!parts) {
             sandbox->failure = parts.error();
             forget(sandbox, {});
@@ -51,7 +54,7 @@ void SandboxTable::create(CreateRequest request, Created done) {
                                               [this, sandbox](std::uint32_t) { on_slot(sandbox); });
         watch_death(sandbox);
         if (unwanted) return fail(sandbox, Error(ErrorCode::cancelled, "destroyed meanwhile"));
-        loop_->run_after(start_timeout, [this, weak = std::weak_ptr(sandbox)] {
+        loop_->run_after(allowed, [this, weak = std::weak_ptr(sandbox)] {
             const auto late = weak.lock();
             if (late && late->state == State::starting) {
                 fail(late, Error(ErrorCode::timeout, "the sandbox did not start in time"));
@@ -195,7 +198,9 @@ void SandboxTable::destroy(const std::string& id, Done done) {
     give_up_snapshot(*sandbox);
     (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
     // What stands still in cgroup v1 dies only when it may move.
-    (void)freezer(*sandbox).thaw();
+    if (sandbox->paused || sandbox->freezing || sandbox->copying) {
+        (void)freezer(*sandbox).thaw();
+    }
     loop_->run_after(kill_timeout, [weak = std::weak_ptr(sandbox)] {
         const auto held = weak.lock();
         if (!held || held->state != State::running) return;
@@ -215,6 +220,7 @@ void SandboxTable::remove(const Entry& sandbox) {
     // Mounts and namespaces go with the last descriptor.
     sandbox->parts = {};
     sandbox->scaffold.clear();
+    remove_claims(*sandbox);
     pool_->remove(slot, [this, sandbox](const Status& status) { forget(sandbox, status); });
 }
 
@@ -249,6 +255,7 @@ Result<std::vector<SlotId>> SandboxTable::adopt() {
         adopt_one(entry);
         slots.push_back(entry.slot);
     }
+    remove_gone_claims();
     return slots;
 }
 
@@ -263,6 +270,8 @@ void SandboxTable::adopt_one(const JournalEntry& entry) {
     sandbox->digest = entry.digest;
     if (auto known = read_description(host_->slot_directory(entry.slot))) {
         sandbox->snapshot_layers = std::move(known->snapshot_layers);
+        sandbox->claims = std::move(known->claims);
+        sandbox->own_claims = std::move(known->own_claims);
     }
     sandbox->state = State::exited;
     sandboxes_.emplace(entry.id, sandbox);

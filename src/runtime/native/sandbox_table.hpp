@@ -1,8 +1,10 @@
 #pragma once
 
+#include "runtime/native/claim_volumes.hpp"
 #include "runtime/native/event_loop.hpp"
 #include "runtime/native/freezer.hpp"
 #include "runtime/native/host.hpp"
+#include "runtime/native/inspection_text.hpp"
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/slot_pool.hpp"
@@ -28,6 +30,8 @@ class SandboxTable {
           host_(&host),
           pool_(&pool),
           snapshots_(&snapshots),
+          claims_(host.options.state_directory),
+          jobs_(loop, host),
           journal_(std::move(journal)) {}
 
     /// Takes back what lives or died since an earlier spawner; returns the slots to keep.
@@ -51,6 +55,10 @@ class SandboxTable {
     /// Layers of snapshots below all sandboxes.
     [[nodiscard]] std::set<std::string> snapshot_layers() const;
     [[nodiscard]] std::vector<Observed> list() const;
+    /// What its entrypoint wrote last, each line with its time; also when it ended.
+    [[nodiscard]] Result<std::string> output(const std::string& id) const;
+    /// For format_view().
+    [[nodiscard]] Result<SandboxView> view(const std::string& id) const;
     [[nodiscard]] std::size_t size() const { return sandboxes_.size(); }
     void on_exit(Exited listener) { exited_ = std::move(listener); }
 
@@ -83,8 +91,10 @@ class SandboxTable {
         bool freezing = false;  ///< for a pause or a snapshot
         std::optional<Copying> copying;
         std::vector<std::string> snapshot_layers;
-        std::string digest;              ///< of its image
-        std::vector<UniqueFd> scaffold;  ///< of its mounts, dropped when nobody waits
+        std::string digest;                   ///< of its image
+        std::vector<std::string> claims;      ///< named volumes that it uses
+        std::vector<std::string> own_claims;  ///< those that go with it
+        std::vector<UniqueFd> scaffold;       ///< of its mounts, dropped when nobody waits
     };
     using Entry = std::shared_ptr<Sandbox>;
 
@@ -103,7 +113,10 @@ class SandboxTable {
     void forget(const Entry& sandbox, const Status& status);
     void adopt_one(const JournalEntry& entry);
     [[nodiscard]] Freezer freezer(const Sandbox& sandbox) const;
+    Result<Entry> find(const std::string& id) const;
     Result<Entry> find_running(const std::string& id) const;
+    void remove_claims(Sandbox& sandbox);
+    void remove_gone_claims();
     void freeze(const Entry& sandbox, Done done);
     void await_frozen(const Entry& sandbox, EventLoop::Clock::time_point deadline, Done done);
     void settle_pause(const Entry& sandbox, Status frozen, const Done& done);
@@ -115,6 +128,8 @@ class SandboxTable {
     const Host* host_;
     SlotPool* pool_;
     SnapshotTable* snapshots_;
+    ClaimVolumes claims_;
+    BackgroundJobs jobs_;
     Journal journal_;
     Exited exited_;
     std::map<std::string, Entry> sandboxes_;

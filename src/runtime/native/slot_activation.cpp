@@ -3,6 +3,7 @@
 #include "runtime/native/seccomp_filter.hpp"
 #include "runtime/native/slot_process.hpp"
 #include "runtime/native/user_lookup.hpp"
+#include "runtime/native/volume_mount.hpp"
 
 #include <linux/openat2.h>
 #include <sys/mount.h>
@@ -92,8 +93,7 @@ Status place_files(int root, const Host& host, SlotId slot, const std::string& h
     return check(::sethostname(hostname.data(), hostname.size()), "sethostname");
 }
 
-Status take_root(const Host& host, SlotId slot, const CreateRequest& request,
-                 const Activation& parts) {
+Status take_root(const Host& host, SlotId slot, const CreateRequest& request, Activation& parts) {
     if (auto s =
             check(::move_mount(parts.root.get(), "", AT_FDCWD, "/new", MOVE_MOUNT_F_EMPTY_PATH),
                   "attach the root");
@@ -118,6 +118,10 @@ Status take_root(const Host& host, SlotId slot, const CreateRequest& request,
         }
     }
     if (auto s = place_files(root.get(), host, slot, request.hostname); !s) return s;
+    for (std::size_t i = 0; i < parts.volumes.size(); ++i) {
+        auto attached = attach_volume(root.get(), request.volumes[i], std::move(parts.volumes[i]));
+        if (!attached) return attached;
+    }
     if (auto s = check(::chdir("/new"), "chdir"); !s) return s;
     if (auto s = check(::syscall(SYS_pivot_root, ".", "."), "pivot_root"); !s) return s;
     if (auto s = check(::umount2(".", MNT_DETACH), "detach the blank's tree"); !s) return s;
@@ -154,7 +158,10 @@ void set_default(Environment& environment, std::string_view name, std::string va
 
 Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequest& request,
                                  Activation parts) {
-    if (auto s = take_root(host, slot, request, parts); !s) return s.error().within("root");
+    if (auto s = take_root(host, slot, request, parts); !s) {
+        // A volume is named already.
+        return s.error().wire().empty() ? s.error().within("root") : s.error();
+    }
     parts = {};
     std::string passwd;
     std::string group;

@@ -37,6 +37,10 @@ Status make_directories(const std::filesystem::path& path) {
             return last_error("mkdir " + directory.string());
         }
     }
+    // The entrypoint's output goes here.
+    const UniqueFd output(
+        ::open((path / output_file).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!output) return last_error("create " + (path / output_file).string());
     // Files that every sandbox gets mounted over: were they missing in the image, making them while
     // somebody waits would cost more than the mounts.
     const auto etc = path / "u" / "etc";

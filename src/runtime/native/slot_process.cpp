@@ -80,9 +80,17 @@ Message next_message(std::vector<UniqueFd>* descriptors) {
     return std::move(*message);
 }
 
-agent::AgentOptions agent_options(CreateRequest& request, Activated& activated, UniqueFd listener) {
+/// A hook is named already.
+Error explain(const Error& error) {
+    if (error.wire().empty()) return error.within("entrypoint");
+    return error.as("NATIVE::" + error.wire());
+}
+
+agent::AgentOptions agent_options(CreateRequest& request, Activated& activated, UniqueFd listener,
+                                  UniqueFd output) {
     agent::AgentOptions options;
     options.listener = std::move(listener);
+    options.output_log = std::move(output);
     options.access_token = std::move(request.agent_token);
     options.environment = std::move(activated.environment);
     options.working_directory = std::move(request.working_directory);
@@ -90,8 +98,9 @@ agent::AgentOptions agent_options(CreateRequest& request, Activated& activated, 
     options.gid = activated.gid;
     options.init = true;
     options.entrypoint = std::move(request.entrypoint);
+    options.hooks = std::move(request.hooks);
     options.on_ready = [number = request.request](const Status& status) {
-        if (!status) fail(number, status.error().within("entrypoint"));
+        if (!status) fail(number, explain(status.error()));
         // Nobody would know of a sandbox whose spawner died meanwhile.
         if (!answer(SlotReady{})) ::_exit(1);
         ::close(control_descriptor);
@@ -111,15 +120,19 @@ void run_slot(const Host& host, SlotId slot, UniqueFd control) {
     std::vector<UniqueFd> descriptors;
     Message message = next_message(&descriptors);
     auto* request = std::get_if<CreateRequest>(&message);
-    if (!request || descriptors.size() < 2) {
+    const std::size_t volumes_at = request && !request->usr.empty() ? 4 : 3;
+    if (!request || descriptors.size() != volumes_at + request->volumes.size()) {
         fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
     }
     Activation parts;
     parts.root = std::move(descriptors[1]);
-    if (descriptors.size() > 2) parts.usr = std::move(descriptors[2]);
+    if (volumes_at == 4) parts.usr = std::move(descriptors[3]);
+    for (std::size_t i = volumes_at; i < descriptors.size(); ++i)
+        parts.volumes.push_back(std::move(descriptors[i]));
     auto activated = become_sandbox(host, slot, *request, std::move(parts));
     if (!activated) fail(request->request, activated.error());
-    ::_exit(agent::run(agent_options(*request, *activated, std::move(descriptors[0]))));
+    ::_exit(agent::run(
+        agent_options(*request, *activated, std::move(descriptors[0]), std::move(descriptors[2]))));
 }
 
 }  // namespace opensandbox::runtime::native

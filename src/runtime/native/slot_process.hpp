@@ -10,9 +10,9 @@ namespace opensandbox::runtime::native {
 inline constexpr int control_descriptor = 3;
 
 /// The life of a slot, in the process cloned for it: turns blank, says SlotReady, waits for a
-/// CreateRequest with descriptors {listener, overlay[, overlay of /usr]}, turns into that sandbox,
-/// runs the agent and ends with its code. Every failure is answered with a FailedReply that names
-/// the step; the end of the control socket ends a blank.
+/// CreateRequest with descriptors {listener, overlay, output log[, overlay of /usr], volumes…},
+/// turns into that sandbox, runs the agent and ends with its code. Every failure is answered with a
+/// FailedReply that names the step; the end of the control socket ends a blank.
 [[noreturn]] void run_slot(const Host& host, SlotId slot, UniqueFd control);
 
 /// The first half: from a fresh process in new namespaces to a blank that sees nothing of the host.
@@ -21,7 +21,8 @@ Status become_blank(const Host& host, SlotId slot);
 /// The second half, up to and without the agent: takes the root, fences itself in.
 struct Activation {
     UniqueFd root;
-    UniqueFd usr;  ///< empty unless the image is the host's
+    UniqueFd usr;                   ///< empty unless the image is the host's
+    std::vector<UniqueFd> volumes;  ///< in the request's order
 };
 struct Activated {
     std::uint32_t uid = 0;

@@ -222,6 +222,10 @@ Status SnapshotFiles::discard_staged() const {
     return {};
 }
 
+bool SnapshotFiles::has_gone() const {
+    return !has_nothing(root_ / "gone");
+}
+
 Status SnapshotFiles::remove_gone() const {
     Status result;
     std::error_code error;

@@ -66,6 +66,7 @@ class SnapshotFiles {
     Status discard_staged(const std::string& id) const;
     /// Removes what was discarded.
     Status remove_gone() const;
+    [[nodiscard]] bool has_gone() const;
 
   private:
     [[nodiscard]] std::filesystem::path record(const std::string& id) const;

@@ -93,6 +93,7 @@ void SnapshotTable::remove_gone() {
         remove_again_ = true;
         return;
     }
+    if (!files_.has_gone()) return;
     removing_ = true;
     BackgroundJobs::Job job;
     job.work = [files = files_] { return files.remove_gone(); };

@@ -185,6 +185,12 @@ void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
         take_snapshot(peer, *snapshot);
     } else if (auto* removal = std::get_if<RemoveSnapshotRequest>(&message)) {
         settle(weak, removal->request)(snapshots_.remove(removal->snapshot));
+    } else if (auto* logs = std::get_if<LogsRequest>(&message)) {
+        send_text(peer, logs->request, sandboxes_.output(logs->id));
+    } else if (auto* inspect = std::get_if<InspectRequest>(&message)) {
+        auto view = sandboxes_.view(inspect->id);
+        send_text(peer, inspect->request,
+                  view ? Result<std::string>(format_view(*view)) : view.error());
     } else if (auto* list = std::get_if<ListRequest>(&message)) {
         for (Observed& item : sandboxes_.list()) {
             send(peer, ObservedReply{list->request, std::move(item)});
@@ -205,6 +211,14 @@ void Spawner::take_snapshot(const std::shared_ptr<Connection>& peer,
                             if (const auto held = weak.lock()) held->snapshots.erase(name);
                             told(status);
                         });
+}
+
+void Spawner::send_text(const Peer& peer, std::uint64_t request, Result<std::string> text) {
+    if (!text) return send(peer, FailedReply{request, text.error()});
+    constexpr std::size_t piece = 64 * 1024;
+    for (std::size_t at = 0; at < text->size(); at += piece)
+        send(peer, TextReply{request, text->substr(at, piece)});
+    send(peer, DoneReply{request});
 }
 
 std::function<void(const Status&)> Spawner::settle(const Peer& peer, std::uint64_t request) {

@@ -45,6 +45,7 @@ class Spawner {
     void greet(const std::shared_ptr<Connection>& peer, const Hello& hello);
     void handle(const std::shared_ptr<Connection>& peer, Message message);
     void take_snapshot(const std::shared_ptr<Connection>& peer, const SnapshotRequest& request);
+    void send_text(const Peer& peer, std::uint64_t request, Result<std::string> text);
     /// Tells the peer how its request ended.
     std::function<void(const Status&)> settle(const Peer& peer, std::uint64_t request);
     void send(const Peer& peer, const Message& message);

@@ -56,6 +56,7 @@ struct SpawnerClient::Pending {
     net::Event answered;
     std::optional<Result<Message>> answer;
     std::vector<Observed> observed;
+    std::string text;
 };
 
 struct SpawnerClient::State : std::enable_shared_from_this<State> {
@@ -98,6 +99,9 @@ struct SpawnerClient::State : std::enable_shared_from_this<State> {
         } else if (auto* item = std::get_if<ObservedReply>(&message)) {
             const auto found = pending.find(item->request);
             if (found != pending.end()) found->second->observed.push_back(item->sandbox);
+        } else if (auto* piece = std::get_if<TextReply>(&message)) {
+            const auto found = pending.find(piece->request);
+            if (found != pending.end()) found->second->text += piece->text;
         } else if (auto* done = std::get_if<DoneReply>(&message)) {
             answer(done->request, std::move(message));
         } else if (auto* created = std::get_if<CreateReply>(&message)) {
@@ -223,8 +227,9 @@ Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(
 
 Awaitable<Result<std::uint16_t>> SpawnerClient::create(CreateRequest request) {
     request.request = ++state_->last_number;
+    const auto limit = answer_timeout + std::chrono::seconds(request.start_seconds);
     std::string bytes = encode(request);
-    auto waiting = co_await exchange(request.request, std::move(bytes), answer_timeout);
+    auto waiting = co_await exchange(request.request, std::move(bytes), limit);
     Result<Message>& answer = *waiting->answer;
     if (!answer) co_return Result<std::uint16_t>(answer.error());
     const auto* reply = std::get_if<CreateReply>(&*answer);
@@ -240,6 +245,26 @@ Awaitable<Status> SpawnerClient::demand(Request request, std::chrono::seconds li
     auto waiting = co_await exchange(number, std::move(bytes), limit);
     if (!*waiting->answer) co_return Status(waiting->answer->error());
     co_return Status();
+}
+
+template <class Request>
+Awaitable<Result<std::string>> SpawnerClient::ask(Request request) {
+    request.request = ++state_->last_number;
+    const std::uint64_t number = request.request;
+    std::string bytes = encode(Message(std::move(request)));
+    auto waiting = co_await exchange(number, std::move(bytes), answer_timeout);
+    if (!*waiting->answer) co_return Result<std::string>(waiting->answer->error());
+    co_return Result<std::string>(std::move(waiting->text));
+}
+
+Awaitable<Result<std::string>> SpawnerClient::output(std::string id) {
+    LogsRequest request{0, std::move(id)};
+    return ask(std::move(request));
+}
+
+Awaitable<Result<std::string>> SpawnerClient::view(std::string id) {
+    InspectRequest request{0, std::move(id)};
+    return ask(std::move(request));
 }
 
 Awaitable<Status> SpawnerClient::destroy(std::string id) {

@@ -36,6 +36,9 @@ class SpawnerClient {
     Awaitable<Status> resume(std::string id);
     Awaitable<Status> snapshot(std::string id, std::string snapshot);
     Awaitable<Status> remove_snapshot(std::string snapshot);
+    Awaitable<Result<std::string>> output(std::string id);
+    /// For parse_view().
+    Awaitable<Result<std::string>> view(std::string id);
     [[nodiscard]] const HelloReply& spawner() const;
     /// Whether answers may still come.
     [[nodiscard]] bool connected() const;
@@ -52,6 +55,9 @@ class SpawnerClient {
     /// Sends a request that a DoneReply answers.
     template <class Request>
     Awaitable<Status> demand(Request request, std::chrono::seconds limit);
+    /// Sends one that TextReplies answer.
+    template <class Request>
+    Awaitable<Result<std::string>> ask(Request request);
 
     std::shared_ptr<State> state_;
 };

@@ -15,6 +15,17 @@ CreateRequest sample_create() {
     CreateRequest request;
     request.request = 7;
     request.id = "6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11";
+    request.image = "python:3.11";
+    request.digest = "sha256:abc";
+    request.image_env = {{"PATH", "/bin"}};
+    request.snapshot_layers = {"6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11"};
+    request.cpu_request = 0.25;
+    request.memory_request = 1 << 20;
+    request.volumes = {{"data", "/srv/data", "sub", "/data", true}};
+    request.claims = {"cache"};
+    request.own_claims = {"cache"};
+    request.start_seconds = 10;
+    request.hooks = "{}";
     request.layers = {"/images/b", "/images/a"};
     request.usr = "/usr";
     request.env = {{"A", "1"}, {"EMPTY", ""}, {"TEXT", std::string("x\0y", 3)}};
@@ -50,7 +61,14 @@ std::vector<Message> samples() {
             SlotMade{{1, 2}, 77},
             SlotFailed{{1, 2}, 78, Error(ErrorCode::io, "step")},
             SlotRemoved{{1, 2}},
-            SlotReady{}};
+            SlotReady{},
+            PauseRequest{10, "x"},
+            ResumeRequest{11, "x"},
+            SnapshotRequest{12, "x", "y"},
+            RemoveSnapshotRequest{13, "y"},
+            LogsRequest{14, "x"},
+            InspectRequest{15, "x"},
+            TextReply{15, "text"}};
 }
 
 }  // namespace

@@ -52,6 +52,7 @@ SpawnerFixture::SpawnerFixture(std::uint32_t pool_size)
     auto store = image::Store::open(state_ / "images");
     REQUIRE(store.has_value());
     images_ = std::move(*store);
+    fs::create_directory(allowed());
     start_spawner();
     connect();
 }
@@ -110,6 +111,7 @@ void SpawnerFixture::connect() {
     options.state_directory = state_;
     options.address_range = range_;
     options.pool_size = pool_size_;
+    options.allowed_host_paths = {allowed().string()};
     // A spawner that is missing must fail the test, not be started behind its back.
     options.executable = "/bin/false";
     runtime_ = native::make_native_runtime(loop_.get_executor(), blocking_, *images_, options);
@@ -199,6 +201,16 @@ Status SpawnerFixture::remove_snapshot(const std::string& snapshot_id) {
         SnapshotReference reference(snapshot_id, snapshot_id);
         co_return co_await runtime_->remove_snapshot(reference);
     });
+}
+
+Result<std::string> SpawnerFixture::logs(const std::string& id, const LogQuery& query) {
+    using Shown = Result<std::string>;
+    return run<Shown>([&]() -> Awaitable<Shown> { co_return co_await runtime_->logs(id, query); });
+}
+
+Result<Inspection> SpawnerFixture::inspect(const std::string& id) {
+    using Seen = Result<Inspection>;
+    return run<Seen>([&]() -> Awaitable<Seen> { co_return co_await runtime_->inspect(id); });
 }
 
 std::set<std::string> SpawnerFixture::snapshots() {

@@ -46,6 +46,10 @@ class SpawnerFixture {
     Result<SnapshotReference> snapshot(const std::string& id, const std::string& snapshot_id,
                                        const std::function<bool()>& meanwhile);
     Status remove_snapshot(const std::string& snapshot_id);
+    Result<std::string> logs(const std::string& id, const LogQuery& query);
+    Result<Inspection> inspect(const std::string& id);
+    /// A directory of the host that volumes may come from.
+    [[nodiscard]] std::filesystem::path allowed() const { return state_ / "allowed"; }
     /// Ids of all snapshots, sorted.
     std::set<std::string> snapshots();
     /// Entries of <state>/snapshots but its fixed directories: records, layers, what is going.

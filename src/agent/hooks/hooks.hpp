@@ -1,0 +1,51 @@
+#pragma once
+
+#include "agent/hooks/hook_plan.hpp"
+#include "agent/process/environment.hpp"
+#include "agent/process/reaper.hpp"
+#include "agent/stream/output_log.hpp"
+#include "net/stream.hpp"
+
+#include <memory>
+#include <string>
+
+namespace opensandbox::agent {
+
+struct AgentOptions;
+
+/// Runs the commands of a plan as the user of the entrypoint. Their output goes where that of the
+/// entrypoint goes.
+class Hooks {
+  public:
+    /// Borrows all.
+    Hooks(asio::any_io_executor executor, Reaper& reaper, const AgentOptions& options,
+          const Environment& environment, OutputLog& log)
+        : executor_(std::move(executor)),
+          reaper_(&reaper),
+          options_(&options),
+          environment_(&environment),
+          log_(&log) {}
+
+    Status configure(std::string_view text);
+    [[nodiscard]] bool has_pre_start() const { return plan_.pre_start.has_value(); }
+    /// Runs it to its end. Fails when it cannot start, fails or takes too long; the error names it
+    /// and holds the end of its output.
+    Awaitable<Status> pre_start();
+    /// From now on each runs when it is due, unless its last run still runs.
+    void start_periodic();
+
+  private:
+    struct Run;
+    Awaitable<Status> run(const Hook& hook);
+    Awaitable<void> repeat(const PeriodicHook& periodic);
+    Result<std::shared_ptr<Run>> start(const Hook& hook);
+
+    asio::any_io_executor executor_;
+    Reaper* reaper_;
+    const AgentOptions* options_;
+    const Environment* environment_;
+    OutputLog* log_;
+    HookPlan plan_;
+};
+
+}  // namespace opensandbox::agent

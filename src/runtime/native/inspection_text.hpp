@@ -1,0 +1,28 @@
+#pragma once
+
+#include "runtime/inspection.hpp"
+#include "runtime/native/sandbox_description.hpp"
+
+#include <optional>
+#include <string>
+
+namespace opensandbox::runtime::native {
+
+/// What the spawner sees of a sandbox that runs or ran.
+struct SandboxView {
+    SandboxView() = default;
+    std::string id;
+    SandboxDescription description;
+    std::int64_t pid = 0;
+    bool paused = false;
+    bool oom_killed = false;
+    std::string address;    ///< of its own network
+    std::string published;  ///< host:port where its agent is reached
+    std::optional<Exit> exit;
+};
+
+std::string format_view(const SandboxView& view);
+/// `protocol` when the text is not one of ours.
+Result<Inspection> parse_view(std::string_view text);
+
+}  // namespace opensandbox::runtime::native

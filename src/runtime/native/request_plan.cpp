@@ -1,0 +1,223 @@
+#include "runtime/native/request_plan.hpp"
+
+#include "agent/hooks/hook_plan.hpp"
+#include "model/lifecycle_hooks.hpp"
+#include "model/resource_quantity.hpp"
+#include "runtime/host_volume.hpp"
+
+#include <algorithm>
+
+namespace opensandbox::runtime::native {
+
+namespace {
+
+constexpr std::size_t max_volumes = 32;
+
+/// The image's variables, those of the request over them.
+Environment merge(Environment base, const Environment& over) {
+    for (const auto& [name, value] : over) {
+        const auto found = std::ranges::find_if(
+            base, [&](const auto& variable) { return variable.first == name; });
+        if (found == base.end())
+            base.emplace_back(name, value);
+        else
+            found->second = value;
+    }
+    return base;
+}
+
+/// What the agent and the programs inside learn of their sandbox (execd 11): where set-env keeps
+/// its file, which sandbox this is, and its limits, since control groups cannot be seen from
+/// inside.
+Environment sandbox_environment(const SandboxSpec& spec) {
+    Environment known{{"EXECD_ENVS", "/opt/opensandbox/.env"}, {"OPENSANDBOX_ID", spec.id}};
+    if (spec.limits.memory_bytes != 0) {
+        known.emplace_back("OPENSANDBOX_MEMORY_LIMIT_BYTES",
+                           std::to_string(spec.limits.memory_bytes));
+    }
+    if (spec.limits.cpu_cores > 0) {
+        known.emplace_back("OPENSANDBOX_CPU_LIMIT", std::to_string(spec.limits.cpu_cores));
+    }
+    return known;
+}
+
+/// What a sandbox starts from.
+struct Base {
+    ImageOrigin image;
+    std::vector<std::string> snapshot_layers;
+};
+
+Result<ImageOrigin> resolve_image(image::Store& images, const std::string& reference) {
+    auto rootfs = images.resolve(reference);
+    if (!rootfs) return rootfs.error();
+    ImageOrigin origin;
+    origin.reference = reference;
+    origin.digest = rootfs->digest;
+    for (const auto& layer : rootfs->layers)
+        origin.layers.push_back(layer.string());
+    origin.usr = rootfs->usr.string();
+    origin.config = std::move(rootfs->config);
+    return origin;
+}
+
+Result<Base> resolve_base(image::Store& images, const SnapshotFiles& snapshots,
+                          const std::string& reference, const std::string& snapshot) {
+    Base base;
+    if (snapshot.empty()) {
+        auto origin = resolve_image(images, reference);
+        if (!origin) {
+            Error error = origin.error().within("image");
+            if (error.code() == ErrorCode::not_found) {
+                error = error.as("NATIVE::SANDBOX_IMAGE_PULL_FAILED");
+            }
+            return error;
+        }
+        base.image = std::move(*origin);
+        return base;
+    }
+    auto record = snapshots.read(snapshot);
+    if (!record) return record.error();
+    base.snapshot_layers = std::move(record->layers);
+    base.image = std::move(record->image);
+    if (base.image.usr.empty()) return base;
+    // The host's image changes with the host; only the present one is kept over a restart of it.
+    auto origin = resolve_image(images, base.image.reference);
+    if (!origin) return origin.error().within("image below the snapshot");
+    base.image = std::move(*origin);
+    return base;
+}
+
+const std::string* find_value(const model::StringMap& map, std::string_view name) {
+    const auto found =
+        std::ranges::find_if(map, [&](const auto& item) { return item.first == name; });
+    return found == map.end() ? nullptr : &found->second;
+}
+
+Error bad_request(std::string_view key, const std::string& value) {
+    return {ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER",
+            "Invalid resourceRequests." + std::string(key) + ": '" + value +
+                "' must resolve to a positive resource request."};
+}
+
+Status add_requests(const model::StringMap& wanted, CreateRequest& request) {
+    if (const std::string* text = find_value(wanted, "cpu")) {
+        const auto cores = model::parse_cpu(*text);
+        if (!cores) return bad_request("cpu", *text);
+        request.cpu_request = *cores;
+    }
+    if (const std::string* text = find_value(wanted, "memory")) {
+        const auto bytes = model::parse_memory(*text);
+        if (!bytes) return bad_request("memory", *text);
+        request.memory_request = *bytes;
+    }
+    return {};
+}
+
+Status add_hooks(const SandboxSpec& spec, CreateRequest& request) {
+    if (!spec.hooks) return {};
+    request.hooks = model::to_json(*spec.hooks);
+    const auto plan = agent::HookPlan::parse(request.hooks);
+    if (!plan) return plan.error().as("SANDBOX::INVALID_PARAMETER");
+    if (plan->pre_start) {
+        request.start_seconds = static_cast<std::uint32_t>(plan->pre_start->timeout.count()) + 10;
+    }
+    return {};
+}
+
+Error bad_volume(const model::Volume& volume, std::string_view code, std::string_view text) {
+    return {ErrorCode::invalid_argument, "VOLUME::" + std::string(code),
+            "volumes." + volume.name + "." + std::string(text)};
+}
+
+/// What the kernel shows there is the sandbox's own and no place for files.
+bool is_kernel_path(std::string_view path) {
+    return std::ranges::any_of(std::array<std::string_view, 3>{"/proc", "/sys", "/dev"},
+                               [&](std::string_view place) { return is_within(path, place); });
+}
+
+}  // namespace
+
+Result<VolumeMount> RequestPlanner::add_volume(const model::Volume& volume, CreateRequest& request,
+                                               std::vector<std::string>& made) const {
+    VolumeMount mount;
+    mount.name = volume.name;
+    mount.target = std::filesystem::path(volume.mount_path).lexically_normal().string();
+    mount.read_only = volume.read_only;
+    if (!mount.target.starts_with('/') || is_kernel_path(mount.target)) {
+        return bad_volume(volume, "INVALID_MOUNT_PATH",
+                          "mountPath: must be absolute and not in /proc, /sys or /dev.");
+    }
+    if (std::holds_alternative<model::HostVolume>(volume.backend)) {
+        auto source = resolve_host_volume(volume, allowed_host_paths_);
+        if (!source) return source.error();
+        mount.source = std::move(*source);
+        return mount;
+    }
+    const auto* claim = std::get_if<model::ClaimVolume>(&volume.backend);
+    if (!claim) {
+        return bad_volume(volume, "INVALID_BACKEND",
+                          "ossfs: the native runtime mounts no buckets.");
+    }
+    if (!is_valid_sub_path(volume.sub_path)) {
+        return bad_volume(volume, "INVALID_SUB_PATH", "subPath: must be relative, without '..'.");
+    }
+    auto fresh = claims_.ensure(claim->claim_name, claim->create_if_missing);
+    if (!fresh) return fresh.error().within("volumes." + volume.name);
+    if (*fresh) made.push_back(claim->claim_name);
+    if (*fresh && claim->delete_with_sandbox) request.own_claims.push_back(claim->claim_name);
+    request.claims.push_back(claim->claim_name);
+    mount.source = claims_.path(claim->claim_name).string();
+    mount.sub_path = volume.sub_path;
+    return mount;
+}
+
+Status RequestPlanner::add_volumes(const SandboxSpec& spec, CreateRequest& request,
+                                   std::vector<std::string>& made) const {
+    if (spec.volumes.size() > max_volumes) {
+        return Error(ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER",
+                     "volumes: at most " + std::to_string(max_volumes) + " fit a sandbox.");
+    }
+    for (const model::Volume& volume : spec.volumes) {
+        auto mount = add_volume(volume, request, made);
+        if (!mount) return mount.error();
+        request.volumes.push_back(std::move(*mount));
+    }
+    // What lies in another comes after it.
+    std::ranges::sort(request.volumes, {}, &VolumeMount::target);
+    return {};
+}
+
+Result<CreateRequest> RequestPlanner::plan(const SandboxSpec& spec,
+                                           std::vector<std::string>& made) const {
+    auto base = resolve_base(*images_, snapshots_, spec.image,
+                             spec.snapshot ? spec.snapshot->id : std::string());
+    if (!base) return base.error();
+    image::ImageConfig& config = base->image.config;
+    CreateRequest request;
+    request.id = spec.id;
+    request.image = std::move(base->image.reference);
+    request.digest = std::move(base->image.digest);
+    request.layers = std::move(base->image.layers);
+    request.usr = std::move(base->image.usr);
+    request.image_env = config.env;
+    request.snapshot_layers = std::move(base->snapshot_layers);
+    request.env = merge(merge(std::move(config.env), sandbox_environment(spec)), spec.env);
+    request.entrypoint = spec.entrypoint;
+    request.working_directory = std::move(config.working_directory);
+    request.user = std::move(config.user);
+    request.limits = spec.limits;
+    if (request.limits.pids == 0) request.limits.pids = default_pids_;
+    if (auto s = add_requests(spec.resource_requests, request); !s) return s.error();
+    if (auto s = add_hooks(spec, request); !s) return s.error();
+    request.agent_token = spec.agent_token;
+    request.hostname = spec.id.substr(0, 8);
+    if (auto s = add_volumes(spec, request, made); !s) return s.error();
+    return request;
+}
+
+void RequestPlanner::undo(const std::vector<std::string>& made) const {
+    for (const std::string& name : made)
+        claims_.undo(name);
+}
+
+}  // namespace opensandbox::runtime::native

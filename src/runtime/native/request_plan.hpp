@@ -1,0 +1,45 @@
+#pragma once
+
+#include "image/store.hpp"
+#include "runtime/native/claim_volumes.hpp"
+#include "runtime/native/native_runtime.hpp"
+#include "runtime/native/protocol.hpp"
+#include "runtime/native/snapshot_files.hpp"
+
+#include <string>
+#include <vector>
+
+namespace opensandbox::runtime::native {
+
+/// Turns what is to be made into what the spawner is asked for.
+class RequestPlanner {
+  public:
+    /// Borrows the images.
+    RequestPlanner(image::Store& images, const NativeOptions& options)
+        : images_(&images),
+          snapshots_(options.state_directory),
+          claims_(options.state_directory),
+          allowed_host_paths_(options.allowed_host_paths),
+          default_pids_(options.default_pids) {}
+
+    /// Finds image or snapshot, checks values, makes the volumes that are to be made: their names
+    /// come in `made`, also when it fails later. Blocks.
+    Result<CreateRequest> plan(const SandboxSpec& spec, std::vector<std::string>& made) const;
+    /// Takes volumes back that a failed creation made. Blocks.
+    void undo(const std::vector<std::string>& made) const;
+    [[nodiscard]] const SnapshotFiles& snapshots() const { return snapshots_; }
+
+  private:
+    Status add_volumes(const SandboxSpec& spec, CreateRequest& request,
+                       std::vector<std::string>& made) const;
+    Result<VolumeMount> add_volume(const model::Volume& volume, CreateRequest& request,
+                                   std::vector<std::string>& made) const;
+
+    image::Store* images_;
+    SnapshotFiles snapshots_;
+    ClaimVolumes claims_;
+    std::vector<std::string> allowed_host_paths_;
+    std::uint64_t default_pids_;
+};
+
+}  // namespace opensandbox::runtime::native
