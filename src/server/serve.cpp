@@ -74,6 +74,7 @@ std::unique_ptr<runtime::Runtime> make_native(Parts& parts,
     native.address_range = parts.config.address_range;
     native.pool_size = parts.config.pool_size;
     native.publish_host = parts.config.publish_host;
+    native.allowed_host_paths = parts.config.allowed_host_paths;
     return runtime::native::make_native_runtime(parts.io.get_executor(), parts.blocking,
                                                 *parts.images, std::move(native));
 }
