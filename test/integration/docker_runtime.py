@@ -7,6 +7,7 @@ import threading
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 
 import pytest
 
@@ -32,16 +33,17 @@ class Busybox(DockerServer):
 def boxes(scratch, docker):
     """Makes servers; each leaves nothing at the engine but the agent's volume."""
     servers = []
+    with ExitStack() as stack:
 
-    def make(name="docker", **sections):
-        server = Busybox(scratch / f"{name}-{len(servers)}", docker, sections=sections)
-        servers.append(server)
-        return server
+        def make(name="docker", **sections):
+            server = Busybox(scratch / f"{name}-{len(servers)}", docker, sections=sections)
+            servers.append(server)
+            # Each is ended also when the end of another fails.
+            stack.callback(server.destroy)
+            return server
 
-    yield make
-    for server in reversed(servers):
-        server.destroy()
-    assert not servers[0].containers()[0], "".join(server.tail(2000) for server in servers)
+        yield make
+    assert not servers[0].containers()[0]
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +193,7 @@ def wait_ready(server, snapshot):
 
 def test_a_snapshot_starts_new_sandboxes(server):
     with server.create(env={"SECRET_OF_SOURCE": "1"}) as source:
-        source.sh("echo kept > /root/file")
+        source.sh("echo kept > /var/file")
         reply = server.api().post(source.path("/snapshots"), {"name": "first"})
         assert reply.status == 202
         snapshot = reply.json["id"]
@@ -207,7 +209,7 @@ def test_a_snapshot_starts_new_sandboxes(server):
     reply = server.api().post("/sandboxes", body)
     assert reply.status == 202, reply
     with Sandbox(server, reply.json) as copy:
-        assert copy.sh("cat /root/file") == "kept\n"
+        assert copy.sh("cat /var/file") == "kept\n"
         shown = copy.get().json
         assert shown["snapshotId"] == snapshot and "image" not in shown
         busy = server.api().delete(f"/snapshots/{snapshot}")
