@@ -227,7 +227,6 @@ TEST_CASE("what is missing says so") {
         {"POST", "/v1/sandboxes/" + id + "/pause", "SANDBOX::API_NOT_SUPPORTED"},
         {"POST", "/v1/sandboxes/" + id + "/resume", "SANDBOX::API_NOT_SUPPORTED"},
         {"POST", "/v1/sandboxes/" + id + "/fork", "SANDBOX::API_NOT_SUPPORTED"},
-        {"GET", "/v1/sandboxes/" + id + "/networkpolicy", "SANDBOX::API_NOT_SUPPORTED"},
     };
     for (const auto& [method, target, code] : table) {
         INFO(target);
