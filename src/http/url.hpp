@@ -16,8 +16,8 @@ struct Url {
 };
 
 /// Reads http://host[:port][/path], or https, which trusts the system's roots (SSL_CERT_FILE and
-/// SSL_CERT_DIR replace them). `invalid_argument` for user names, queries, fragments and whatever is
-/// no URL. Pure.
+/// SSL_CERT_DIR replace them). `invalid_argument` for user names, queries, fragments and whatever
+/// is no URL. Pure.
 Result<Url> parse_url(std::string_view text);
 
 }  // namespace opensandbox::http

@@ -73,6 +73,7 @@ class NativeRuntime final : public Runtime {
         Capabilities capabilities;
         capabilities.pause = can_freeze_;
         capabilities.snapshots = can_freeze_;
+        capabilities.pools = true;
         capabilities.hooks = true;
         capabilities.host_volumes = true;
         capabilities.claim_volumes = true;

@@ -33,9 +33,10 @@ TEST_CASE("https URLs are TLS on port 443") {
 }
 
 TEST_CASE("URLs that cannot be used are refused with the reason") {
-    for (const char* text : {"", "h", "ftp://h", "http://", "http://:1", "http://h:", "http://h:0",
-                             "http://h:65536", "http://h:1x", "http://u@h", "http://h/?q",
-                             "http://h/#f", "http://h /", "https://", "https:/h", "http://h/\r\nX: y"}) {
+    for (const char* text :
+         {"", "h", "ftp://h", "http://", "http://:1", "http://h:", "http://h:0", "http://h:65536",
+          "http://h:1x", "http://u@h", "http://h/?q", "http://h/#f", "http://h /", "https://",
+          "https:/h", "http://h/\r\nX: y"}) {
         INFO(text);
         auto url = http::parse_url(text);
         REQUIRE(url.has_error());
