@@ -21,7 +21,7 @@ PoolStep plan_pool(const model::PoolCapacity& capacity, const PoolCounts& counts
 }
 
 bool has_room(const model::PoolCapacity& capacity, const PoolCounts& counts) {
-    return counts.idle > 0 || counts.total() < capacity.pool_max;
+    return counts.idle > 0 || counts.allocated < capacity.pool_max;
 }
 
 }  // namespace opensandbox::lifecycle

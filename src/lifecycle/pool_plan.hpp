@@ -32,7 +32,8 @@ struct PoolStep {
 /// than bufferMax: removed down to it.
 PoolStep plan_pool(const model::PoolCapacity& capacity, const PoolCounts& counts);
 
-/// Whether one more sandbox may be somebody's: an idle one is there, or room for another.
+/// Whether one more sandbox may be somebody's: not all of poolMax are yet. One that is being made
+/// for the stock gives way.
 bool has_room(const model::PoolCapacity& capacity, const PoolCounts& counts);
 
 }  // namespace opensandbox::lifecycle

@@ -51,8 +51,13 @@ Awaitable<Status> Pools::commit(Change change) {
     co_return co_await net::run_blocking<Status>(blocking_, std::move(work));
 }
 
+Status Pools::supported() const {
+    if (runtime_.capabilities().pools) return {};
+    return not_supported();
+}
+
 Result<Pools::EntryPtr> Pools::find(const Key& key) const {
-    if (!runtime_.capabilities().pools) return not_supported();
+    if (auto possible = supported(); !possible) return possible.error();
     auto at = pools_.find(key);
     if (at == pools_.end()) return not_found(key.second);
     return at->second;
@@ -64,7 +69,7 @@ bool Pools::is_current(const EntryPtr& entry) const {
 }
 
 Awaitable<Result<std::string>> Pools::create(model::PoolRequest request, std::string tenant) {
-    if (!runtime_.capabilities().pools) co_return not_supported();
+    if (auto possible = supported(); !possible) co_return possible.error();
     if (auto ok = check_capacity(request.capacity); !ok) co_return ok.error();
     auto base = parse_template(request.template_json);
     if (!base) co_return base.error();
@@ -99,7 +104,7 @@ Result<std::string> Pools::get(const Key& key) const {
 }
 
 Result<std::string> Pools::list(const std::string& tenant) const {
-    if (!runtime_.capabilities().pools) return not_supported();
+    if (auto possible = supported(); !possible) return possible.error();
     std::string out = "{\"items\":[";
     for (const auto& [key, entry] : pools_) {
         if (!is_shown_to(tenant, key.first)) continue;

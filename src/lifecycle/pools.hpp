@@ -44,6 +44,9 @@ class Pools {
     void stop() { stopping_ = true; }
     [[nodiscard]] std::size_t busy() const { return busy_; }
 
+    /// 501 POOL_NOT_SUPPORTED where the runtime has no pools.
+    [[nodiscard]] Status supported() const;
+
     // The routes. JSON bodies; 404 KUBERNETES::POOL_NOT_FOUND, 409 POOL_ALREADY_EXISTS, 501
     // POOL_NOT_SUPPORTED where the runtime has no pools.
     Awaitable<Result<std::string>> create(model::PoolRequest request, std::string tenant);

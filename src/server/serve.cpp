@@ -38,7 +38,11 @@ constexpr std::chrono::seconds kBackendTimeout{180};
 constexpr std::chrono::seconds kPromptPatience{30};
 
 int fail(const Error& error) {
-    log::error("cannot start", {{"error", error.message()}});
+    if (error.wire().empty()) {
+        log::error("cannot start", {{"error", error.message()}});
+    } else {
+        log::error("cannot start", {{"code", error.wire()}, {"error", error.message()}});
+    }
     return 1;
 }
 

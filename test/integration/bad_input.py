@@ -80,7 +80,7 @@ def test_all_broken_rules_are_named_at_once(server):
         ({**HOST_IMAGE, "metadata": {"opensandbox.io/x": "1"}}, 400, "SANDBOX::INVALID_METADATA_LABEL"),
         ({**HOST_IMAGE, "metadata": {"a b": "1"}}, 400, "SANDBOX::INVALID_METADATA_LABEL"),
         ({**HOST_IMAGE, "metadata": {"a": "x" * 64}}, 400, "SANDBOX::INVALID_METADATA_LABEL"),
-        ({**HOST_IMAGE, "extensions": {"poolRef": "p"}}, 400, "SANDBOX::UNSUPPORTED_POOL_REF"),
+        ({**HOST_IMAGE, "extensions": {"poolRef": "p"}}, 404, "KUBERNETES::POOL_NOT_FOUND"),
         ({**HOST_IMAGE, "extensions": {"access.renew.extend.seconds": "1"}}, 400, "SANDBOX::INVALID_PARAMETER"),
         ({**HOST_IMAGE, "platform": {"os": "plan9", "arch": "amd64"}}, 400, "SANDBOX::INVALID_PARAMETER"),
         ({**HOST_IMAGE, "secureAccess": True}, 400, "SANDBOX::INVALID_PARAMETER"),

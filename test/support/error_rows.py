@@ -37,6 +37,11 @@ class World:
     def database(self):
         return next(self.server.directory.rglob("*.db"))
 
+    def restart(self):
+        """Starts the stopped server again; the connection to the old one is gone."""
+        self.server.start()
+        self.api = self.server.api()
+
     def forget_the_agent(self):
         docker = self.server.docker.docker
         for name in docker("volume", "ls", "-q").stdout.split():

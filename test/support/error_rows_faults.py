@@ -140,7 +140,7 @@ def ready_snapshot(world):
         world.api.delete(snapshot)
 
 
-@row("SNAPSHOT::DELETE_CONFLICT", 409)
+@row("SNAPSHOT::DELETE_CONFLICT", 409, "docker")
 def a_removal_of_a_snapshot_in_use(world):
     with ready_snapshot(world) as snapshot:
         made = from_snapshot(world, snapshot)
@@ -159,12 +159,12 @@ def a_snapshot_that_lost_what_it_refers_to(world):
         with closing(sqlite3.connect(world.database)) as store, store:
             [reference] = store.execute("SELECT reference FROM snapshots WHERE id = ?", (id,)).fetchone()
             store.execute("UPDATE snapshots SET reference = '' WHERE id = ?", (id,))
-        world.server.start()
+        world.restart()
         reply = from_snapshot(world, snapshot)
         world.server.stop()
         with closing(sqlite3.connect(world.database)) as store, store:
             store.execute("UPDATE snapshots SET reference = ? WHERE id = ?", (reference, id))
-        world.server.start()
+        world.restart()
         return reply
 
 

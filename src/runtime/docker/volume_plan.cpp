@@ -77,6 +77,9 @@ Awaitable<Result<std::string>> claim_source(Engine& engine, const model::Volume&
         VolumeRequest request(claim.claim_name);
         request.labels.emplace_back(std::string(label::kVolumeManagedBy), "server");
         info = co_await engine.create_volume(std::move(request));
+        if (!info && info.error().code() == ErrorCode::invalid_argument) {
+            co_return refusal(volume, "INVALID_PVC_NAME", info.error().message());
+        }
         if (info) {
             plan.made.push_back(claim.claim_name);
             if (claim.delete_with_sandbox) plan.managed.push_back(claim.claim_name);
@@ -116,6 +119,9 @@ Awaitable<Status> plan_volumes(Engine& engine, asio::thread_pool& blocking,
                                const DockerOptions& options,
                                const std::vector<model::Volume>& volumes, VolumePlan& plan) {
     for (const model::Volume& volume : volumes) {
+        // Before anything is made for it.
+        auto sayable = bind_of(volume, "/");
+        if (!sayable) co_return sayable.error();
         Result<std::string> source = std::string();
         if (std::holds_alternative<model::HostVolume>(volume.backend)) {
             source = co_await host_source(engine, blocking, options, volume);

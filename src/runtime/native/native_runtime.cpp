@@ -192,8 +192,11 @@ Awaitable<Result<std::vector<SnapshotReference>>> NativeRuntime::list_snapshots(
         auto records = files.read_all();
         if (!records) return records.error();
         std::vector<SnapshotReference> out;
-        for (const SnapshotRecord& record : *records)
+        for (const SnapshotRecord& record : *records) {
             out.emplace_back(record.id, record.id);
+            // The state directory is this server's alone.
+            out.back().owned = true;
+        }
         return out;
     };
     co_return co_await net::run_blocking<Listed>(*blocking_, std::move(read));

@@ -21,7 +21,17 @@ Awaitable<void> respond(http::Exchange& exchange, int status, Result<std::string
     co_await exchange.respond(std::move(response));
 }
 
+/// Where a runtime has no pools, that comes before what is wrong with the body.
+Awaitable<bool> refused(Services& services, http::Exchange& exchange) {
+    auto supported = services.lifecycle.pools().supported();
+    if (supported) co_return false;
+    auto refusal = error_response(supported.error());
+    co_await exchange.respond(std::move(refusal));
+    co_return true;
+}
+
 Awaitable<void> create_pool(Services& services, http::Exchange& exchange) {
+    if (co_await refused(services, exchange)) co_return;
     auto body = co_await read_json_body(exchange);
     if (!body) co_return;
     auto parsed = model::parse_pool_request(*body);
@@ -45,6 +55,7 @@ Awaitable<void> get_pool(Services& services, http::Exchange& exchange) {
 }
 
 Awaitable<void> update_pool(Services& services, http::Exchange& exchange) {
+    if (co_await refused(services, exchange)) co_return;
     auto body = co_await read_json_body(exchange);
     if (!body) co_return;
     auto parsed = model::parse_capacity_request(*body);
