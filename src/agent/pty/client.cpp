@@ -65,6 +65,8 @@ Awaitable<void> PtyClient::serve() {
     }
     Status started = session_->start(options_.mode);
     if (!started) {
+        // Whoever is told comes again at once, and is not to find this one still here.
+        session_->leave(*this);
         co_await fail(pty::kStartFailed, started.error().message());
         co_return;
     }
