@@ -100,6 +100,10 @@ Awaitable<Status> Lifecycle::settle(const RecoveryPlan& plan) {
         auto committed = co_await commit(std::move(change));
         if (!committed) co_return committed;
         index_.put(record);
+        // It may have been held for a snapshot only, and let go since it was listed.
+        if (object.paused && !known) {
+            spawn(handle_change(object.id, runtime::Change::paused), "look at a pause again");
+        }
     }
     for (const auto& record : plan.adopt_new) {
         Change change = [record](store::SandboxStore& s) { return s.insert(record, std::nullopt); };

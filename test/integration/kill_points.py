@@ -147,7 +147,9 @@ def check_sandboxes(server, api, ledger):
     assert not ledger.gone & set(found), "reported deleted and back"
     for id, item in found.items():
         # Whether reported or not: what is listed is whole.
-        assert item["status"]["state"] == "Running", item
+        # An engine that was committing it lets it run again when that is done.
+        eventually(lambda id=id: listed(api, "/sandboxes")[id]["status"]["state"] == "Running", 30, 0.1,
+                   f"{item} to run")
         assert Sandbox(server, item).sh("echo works") == "works\n"
     return set(found)
 
