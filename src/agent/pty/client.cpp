@@ -150,7 +150,7 @@ Awaitable<void> PtyClient::tell_exit(int code) {
     // Only a client that was there to the end has learned of it.
     bool ended = co_await reader_ended();
     if (!ended) socket_->abort();
-    if (ended && !replaced_) session_->exit_told();
+    if (ended && (parted_ || !replaced_)) session_->exit_told();
 }
 
 /// Waits until the client's side of the connection ended, at most kCloseLimit.
@@ -212,7 +212,8 @@ Awaitable<void> PtyClient::read_input(std::shared_ptr<PtyClient> client) {
     PtyClient& self = *client;
     while (true) {
         auto message = co_await self.socket_->receive();
-        if (!message || message->kind == Kind::close) break;
+        self.parted_ = message && message->kind == Kind::close;
+        if (!message || self.parted_) break;
         if (self.over_) continue;
         bool binary = message->kind == Kind::binary;
         pty::Request request =

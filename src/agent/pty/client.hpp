@@ -65,6 +65,7 @@ class PtyClient : public std::enable_shared_from_this<PtyClient> {
     PtyClientOptions options_;
     std::unique_ptr<http::WebSocketConnection> socket_;
     bool attached_ = false;
+    bool parted_ = false;  ///< the client itself said that it is done
     std::uint64_t position_ = 0;
     net::Event wake_;        ///< output came, or the end
     net::Event input_room_;  ///< the shell takes input again, or the end
