@@ -134,6 +134,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<void> forget_old_keys();
 
     Awaitable<Status> set_status(std::string id, model::SandboxStatus status);
+    Awaitable<Status> turn_over(std::string id, bool to_paused);
     Awaitable<Status> change_over(std::string id, model::SandboxStatus before, bool to_paused);
     Awaitable<void> handle_change(std::string id, runtime::Change change);
 

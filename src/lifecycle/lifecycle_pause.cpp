@@ -31,23 +31,14 @@ Awaitable<Status> Lifecycle::set_status(std::string id, model::SandboxStatus sta
 }
 
 Awaitable<Status> Lifecycle::pause(std::string id) {
-    ++busy_;
-    ScopeExit idle([this] { --busy_; });
-    auto hold = co_await holds_.lock(id);
-    auto turn = co_await turns_.lock(id);
-    const auto* entry = index_.find(id);
-    if (!entry) co_return not_found(id);
-    if (!runtime_.capabilities().pause) co_return unsupported();
-    model::SandboxStatus before = entry->record.sandbox.status;
-    if (before.state != SandboxState::running) {
-        co_return Error(ErrorCode::conflict, error_code("SANDBOX_NOT_RUNNING"),
-                        "Sandbox " + id + " is " + std::string(model::to_string(before.state)) +
-                            ", not Running.");
-    }
-    co_return co_await change_over(std::move(id), std::move(before), true);
+    return turn_over(std::move(id), true);
 }
 
 Awaitable<Status> Lifecycle::resume(std::string id) {
+    return turn_over(std::move(id), false);
+}
+
+Awaitable<Status> Lifecycle::turn_over(std::string id, bool to_paused) {
     ++busy_;
     ScopeExit idle([this] { --busy_; });
     auto hold = co_await holds_.lock(id);
@@ -56,12 +47,14 @@ Awaitable<Status> Lifecycle::resume(std::string id) {
     if (!entry) co_return not_found(id);
     if (!runtime_.capabilities().pause) co_return unsupported();
     model::SandboxStatus before = entry->record.sandbox.status;
-    if (before.state != SandboxState::paused) {
-        co_return Error(ErrorCode::conflict, error_code("SANDBOX_NOT_PAUSED"),
+    SandboxState wanted = to_paused ? SandboxState::running : SandboxState::paused;
+    if (before.state != wanted) {
+        co_return Error(ErrorCode::conflict,
+                        error_code(to_paused ? "SANDBOX_NOT_RUNNING" : "SANDBOX_NOT_PAUSED"),
                         "Sandbox " + id + " is " + std::string(model::to_string(before.state)) +
-                            ", not Paused.");
+                            ", not " + std::string(model::to_string(wanted)) + ".");
     }
-    co_return co_await change_over(std::move(id), std::move(before), false);
+    co_return co_await change_over(std::move(id), std::move(before), to_paused);
 }
 
 /// Between Running and Paused, with its turn held. The row says first what is tried; recovery asks

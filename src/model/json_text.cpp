@@ -29,4 +29,19 @@ void append_json_list(std::string& out, const std::vector<std::string>& list) {
     out += ']';
 }
 
+void append_json_status(std::string& out, std::string_view state, std::string_view reason,
+                        std::string_view message, Timestamp last_transition_at) {
+    out += "\"status\":{\"state\":";
+    append_json_string(out, state);
+    if (!reason.empty()) {
+        out += ",\"reason\":";
+        append_json_string(out, reason);
+    }
+    if (!message.empty()) {
+        out += ",\"message\":";
+        append_json_string(out, message);
+    }
+    out += ",\"lastTransitionAt\":\"" + to_rfc3339(last_transition_at) + "\"}";
+}
+
 }  // namespace opensandbox::model

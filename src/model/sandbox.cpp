@@ -34,17 +34,9 @@ bool equal_ignoring_case(std::string_view a, std::string_view b) {
 }
 
 void append_status(std::string& out, const SandboxStatus& status) {
-    out += ",\"status\":{\"state\":";
-    append_json_string(out, to_string(status.state));
-    if (!status.reason.empty()) {
-        out += ",\"reason\":";
-        append_json_string(out, status.reason);
-    }
-    if (!status.message.empty()) {
-        out += ",\"message\":";
-        append_json_string(out, status.message);
-    }
-    out += ",\"lastTransitionAt\":\"" + to_rfc3339(status.last_transition_at) + "\"}";
+    out += ',';
+    append_json_status(out, to_string(status.state), status.reason, status.message,
+                       status.last_transition_at);
 }
 
 void append_platform(std::string& out, const std::optional<Platform>& platform) {

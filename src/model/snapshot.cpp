@@ -32,18 +32,10 @@ std::string to_json(const Snapshot& snapshot) {
         append_json_string(out, *snapshot.name);
     }
     const SnapshotStatus& status = snapshot.status;
-    out += ",\"status\":{\"state\":";
-    append_json_string(out, to_string(status.state));
-    if (!status.reason.empty()) {
-        out += ",\"reason\":";
-        append_json_string(out, status.reason);
-    }
-    if (!status.message.empty()) {
-        out += ",\"message\":";
-        append_json_string(out, status.message);
-    }
-    out += ",\"lastTransitionAt\":\"" + to_rfc3339(status.last_transition_at) +
-           "\"},\"createdAt\":\"" + to_rfc3339(snapshot.created_at) + "\"}";
+    out += ',';
+    append_json_status(out, to_string(status.state), status.reason, status.message,
+                       status.last_transition_at);
+    out += ",\"createdAt\":\"" + to_rfc3339(snapshot.created_at) + "\"}";
     return out;
 }
 

@@ -3,7 +3,6 @@
 #include "runtime/docker/names.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cctype>
 
 namespace opensandbox::runtime::docker {
@@ -13,21 +12,6 @@ constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
 constexpr std::string_view kTransparent = "OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT";
 constexpr std::string_view kInsecure = "OPENSANDBOX_EGRESS_MITMPROXY_SSL_INSECURE";
 constexpr std::string_view kCaFile = "/etc/ssl/certs/opensandbox-upstream-extra-ca.pem";
-
-/// What a request may set, behind kPrefix.
-constexpr std::array<std::string_view, 11> kAllowed{
-    "LOG_LEVEL",
-    "DNS_UPSTREAM_TIMEOUT",
-    "MITMPROXY_SSL_INSECURE",
-    "MITMPROXY_TRANSPARENT",
-    "MITMPROXY_EXTRA_PORTS",
-    "DENY_WEBHOOK",
-    "METRICS_EXTRA_ATTRS",
-    "CREDENTIAL_VAULT_REQUIRE_TLS",
-    "CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH",
-    "CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS",
-    "POLICY_FILE",
-};
 
 Error invalid(const std::string& message) {
     return {ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER", message};
@@ -46,16 +30,8 @@ bool is_set(const SandboxSpec& spec, std::string_view name) {
     });
 }
 
+/// Which settings a request may make at all was checked at admission.
 Status check_egress_env(const SandboxSpec& spec, const DockerOptions& options) {
-    for (const auto& [name, value] : spec.egress_env) {
-        std::string_view suffix = name;
-        if (suffix.starts_with(kPrefix)) suffix.remove_prefix(kPrefix.size());
-        if (std::ranges::find(kAllowed, suffix) == kAllowed.end()) {
-            return invalid("env." + name +
-                           ": not a setting of the egress sidecar that a request "
-                           "may make.");
-        }
-    }
     bool guarded = spec.credential_proxy || !options.upstream_proxy_url.empty();
     if (guarded && is_set(spec, kInsecure)) {
         return invalid("env." + std::string(kInsecure) +

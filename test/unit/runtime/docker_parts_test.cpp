@@ -216,8 +216,6 @@ TEST_CASE("a network policy needs its configuration", "[runtime][docker]") {
     CHECK_FALSE(check_network_policy(spec, options));
     spec.credential_proxy = false;
     CHECK(check_network_policy(spec, options));
-    spec.egress_env = {{"OPENSANDBOX_EGRESS_RULES", "{}"}};
-    CHECK_FALSE(check_network_policy(spec, options));
     spec.egress_env.clear();
     options.upstream_proxy_url = "http://proxy:3128";
     CHECK_FALSE(check_network_policy(spec, options));
