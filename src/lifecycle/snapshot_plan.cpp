@@ -16,7 +16,7 @@ constexpr std::string_view kUnknown = "snapshot_recovery_inspect_failed";
 /// Failed only because the runtime did not show it then.
 bool may_come_back(const SnapshotStatus& status) {
     return status.state == SnapshotState::failed &&
-           (status.reason == kLost || status.reason == kUnknown);
+           (status.reason == kLost || status.reason == kUnknown || status.reason == kMissing);
 }
 
 /// The status after recovery; the same as before when nothing is known against it.
@@ -24,7 +24,7 @@ SnapshotStatus settle(const SnapshotStatus& before, bool known, bool exists, Tim
     bool open = before.state == SnapshotState::creating || may_come_back(before);
     if (open && known && exists) {
         return {SnapshotState::ready, "snapshot_recovery_ready",
-                "Snapshot was found whole when the server started.", now};
+                "Snapshot was found whole after the server started.", now};
     }
     if (before.state == SnapshotState::creating && known) {
         return {SnapshotState::failed, std::string(kMissing),

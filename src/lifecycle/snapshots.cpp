@@ -11,6 +11,10 @@ namespace {
 constexpr std::size_t kAtATime = 2;
 /// A removal that failed is tried again after this time.
 constexpr std::chrono::seconds kRetry{30};
+/// What a server that died had asked for may still come to be, and is looked for this long.
+constexpr std::chrono::minutes kDoubt{10};
+constexpr std::chrono::milliseconds kFirstLook{500};
+constexpr std::chrono::milliseconds kLongestLook{30'000};
 
 using model::SnapshotState;
 
@@ -210,18 +214,60 @@ Awaitable<Status> Snapshots::recover() {
     }
     auto plan = plan_snapshots(rows.value(), existing, now());
     for (const auto& record : plan.changed) {
-        Change change = [record](store::SnapshotStore& s) { return s.set_status(record); };
-        auto committed = co_await commit(std::move(change));
-        if (!committed) co_return committed;
-        log::warn("snapshot settled",
-                  {{"snapshot", record.snapshot.id}, {"reason", record.snapshot.status.reason}});
-        index_.put(record);
+        auto settled = co_await settle(record);
+        if (!settled) co_return settled;
     }
     for (const std::string& id : plan.remove)
         spawn_(finish_removal(id), "finish a removal");
     for (const auto& orphan : plan.orphans)
         spawn_(remove_orphan(orphan), "remove an orphan snapshot");
+    if (runtime_.capabilities().snapshots) spawn_(look_for_late(), "look for late snapshots");
     co_return Status();
+}
+
+Awaitable<Status> Snapshots::settle(store::SnapshotRecord record) {
+    Change change = [record](store::SnapshotStore& store) { return store.set_status(record); };
+    auto committed = co_await commit(std::move(change));
+    if (!committed) co_return committed;
+    log::warn("snapshot settled",
+              {{"snapshot", record.snapshot.id}, {"reason", record.snapshot.status.reason}});
+    index_.put(std::move(record));
+    co_return Status();
+}
+
+/// A backend of its own goes on with what the dead server began, and is done after the rows were
+/// settled without it.
+Awaitable<void> Snapshots::look_for_late() {
+    auto until = std::chrono::steady_clock::now() + kDoubt;
+    auto wait = kFirstLook;
+    while (!stopping_ && std::chrono::steady_clock::now() < until) {
+        co_await net::sleep_for(wait);
+        wait = std::min(wait * 2, kLongestLook);
+        auto listed = co_await runtime_.list_snapshots();
+        if (!listed) continue;
+        for (const auto& found : listed.value())
+            co_await settle_late(found);
+    }
+}
+
+Awaitable<void> Snapshots::settle_late(runtime::SnapshotReference found) {
+    auto turn = co_await turns_.lock(found.id);
+    const auto* entry = index_.find(found.id);
+    if (!entry) {
+        // Rows are written first and dropped last: it is nobody's.
+        if (found.owned) co_await remove_orphan(std::move(found));
+        co_return;
+    }
+    if (entry->record.snapshot.status.state != SnapshotState::failed) co_return;
+    std::vector<store::SnapshotRecord> rows{entry->record};
+    auto plan = plan_snapshots(rows, std::vector<runtime::SnapshotReference>{found}, now());
+    for (const auto& record : plan.changed) {
+        auto settled = co_await settle(record);
+        if (!settled) {
+            log::error("cannot record a snapshot; the next start does",
+                       {{"snapshot", found.id}, {"error", settled.error().message()}});
+        }
+    }
 }
 
 Awaitable<void> Snapshots::finish_removal(std::string id) {

@@ -67,6 +67,9 @@ class Snapshots {
     Awaitable<void> finish_removal(std::string id);
     Awaitable<void> retry_removal(std::string id);
     Awaitable<void> remove_orphan(runtime::SnapshotReference orphan);
+    Awaitable<Status> settle(store::SnapshotRecord record);
+    Awaitable<void> look_for_late();
+    Awaitable<void> settle_late(runtime::SnapshotReference found);
 
     Spawn spawn_;
     asio::thread_pool& blocking_;

@@ -105,7 +105,7 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
     // destroy.cpp
     Awaitable<Status> remove_objects(const std::string& id, Known known);
     Awaitable<Result<Known>> find_objects(const std::string& id);
-    void leave_remains(const std::string& id, Known known, std::chrono::seconds look_for);
+    void leave_remains(const std::string& id, Known known);
     Awaitable<void> clear_remains();
 
     // watch.cpp

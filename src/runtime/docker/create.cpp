@@ -12,8 +12,6 @@ namespace {
 /// Attempts with other ports when the engine finds one taken (lifecycle 6.4).
 constexpr int kPortAttempts = 3;
 constexpr std::chrono::seconds kAgentLimit{60};
-/// What a create whose answer was lost may still bring to life is looked for this long.
-constexpr std::chrono::minutes kDoubt{10};
 constexpr std::uint32_t kLinesOfLog = 20;
 /// How our agent begins the line that says why it gave up (agent.cpp).
 constexpr std::string_view kAgentGaveUp = "agent cannot start";
@@ -277,7 +275,7 @@ Awaitable<void> DockerRuntime::undo(const SandboxSpec& spec, Creation& creation,
     auto removed = co_await remove_objects(id, remains);
     known_.erase(id);
     bool doubtful = is_doubtful(why) || why.message().find("the Docker engine at") == 0;
-    if (!removed || doubtful) leave_remains(id, remains, kDoubt);
+    if (!removed || doubtful) leave_remains(id, remains);
     if (!removed) {
         log::error("cannot undo a create yet",
                    {{"sandbox", id}, {"error", removed.error().message()}});

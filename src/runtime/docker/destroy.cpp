@@ -9,6 +9,8 @@ namespace opensandbox::runtime::docker {
 namespace {
 
 constexpr std::chrono::seconds kSidecarGrace{9};
+/// What a create whose answer was lost may still bring to life is looked for this long.
+constexpr std::chrono::minutes kDoubt{10};
 constexpr std::chrono::milliseconds kFirstRetry{500};
 constexpr std::chrono::milliseconds kLongestRetry{30'000};
 
@@ -16,15 +18,21 @@ constexpr std::chrono::milliseconds kLongestRetry{30'000};
 
 Awaitable<Status> DockerRuntime::destroy(const std::string& sandbox) {
     std::string id = sandbox;
+    bool unknown = known(id) == nullptr;
     auto found = co_await find_objects(id);
     if (!found) co_return found.error();
     if (Known* entry = known(id)) entry->destroying = true;
-    auto removed = co_await remove_objects(id, std::move(*found));
+    auto removed = co_await remove_objects(id, *found);
     if (!removed) {
         if (Known* entry = known(id)) entry->destroying = false;
         co_return removed;
     }
     known_.erase(id);
+    if (unknown) {
+        // A server that died may have asked for it, and the engine not be done.
+        found->bucket_mounts.clear();
+        leave_remains(id, std::move(*found));
+    }
     co_return removed;
 }
 
@@ -90,11 +98,10 @@ Awaitable<Status> DockerRuntime::remove_objects(const std::string& id, Known obj
     co_return first;
 }
 
-void DockerRuntime::leave_remains(const std::string& id, Known known,
-                                  std::chrono::seconds look_for) {
+void DockerRuntime::leave_remains(const std::string& id, Known known) {
     Remains& entry = remains_[id];
     entry.known = std::move(known);
-    entry.until = std::chrono::steady_clock::now() + look_for;
+    entry.until = std::chrono::steady_clock::now() + kDoubt;
     if (clearing_) return;
     clearing_ = true;
     spawn(clear_remains(), "clear what is left of creates");

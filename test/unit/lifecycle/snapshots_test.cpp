@@ -220,6 +220,13 @@ TEST_CASE("recovery: what the server's end cut short is settled") {
     CHECK(f.runtime.snapshots.contains("foreign"));
     CHECK_FALSE(f.runtime.snapshots.contains(removing));
     REQUIRE(f.restore(cut_whole));
+    // A backend may finish later what the dead server began.
+    f.runtime.snapshots[cut_short] = runtime::SnapshotReference(cut_short, "layer");
+    f.runtime.snapshots["orphan"] = orphan;
+    f.until([&] { return f.state(cut_short) == SnapshotState::ready; });
+    f.until([&] { return !f.runtime.snapshots.contains("orphan"); });
+    CHECK(f.runtime.snapshots.contains("foreign"));
+    REQUIRE(f.restore(cut_short));
 }
 
 TEST_CASE("snapshot plan: what could not be asked for fails, and comes back when it can") {
