@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "server/config.hpp"
+#include "server/config/config.hpp"
 
 #include <filesystem>
 #include <string>

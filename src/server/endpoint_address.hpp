@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/endpoints.hpp"
-#include "server/config.hpp"
+#include "server/config/config.hpp"
 
 #include <cstdint>
 #include <functional>

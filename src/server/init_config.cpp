@@ -1,5 +1,5 @@
 #include "base/unique_fd.hpp"
-#include "server/config.hpp"
+#include "server/config/config.hpp"
 #include "server/serve.hpp"
 
 #include <cerrno>

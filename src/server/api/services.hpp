@@ -4,7 +4,7 @@
 #include "http/router.hpp"
 #include "image/store.hpp"
 #include "lifecycle/lifecycle.hpp"
-#include "server/config.hpp"
+#include "server/config/config.hpp"
 #include "server/renew/access_renewer.hpp"
 #include "server/server_metrics.hpp"
 #include "server/tenants/tenants.hpp"

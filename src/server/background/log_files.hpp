@@ -2,7 +2,7 @@
 
 #include "base/log.hpp"
 #include "base/log_file.hpp"
-#include "server/config.hpp"
+#include "server/config/config.hpp"
 
 #include <memory>
 

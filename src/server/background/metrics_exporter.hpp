@@ -2,7 +2,7 @@
 
 #include "http/client.hpp"
 #include "http/url.hpp"
-#include "server/config.hpp"
+#include "server/config/config.hpp"
 #include "server/server_metrics.hpp"
 
 #include <memory>

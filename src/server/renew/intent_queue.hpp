@@ -1,6 +1,6 @@
 #pragma once
 
-#include "server/config.hpp"
+#include "server/config/config.hpp"
 #include "server/renew/access_renewer.hpp"
 #include "server/renew/redis_client.hpp"
 

@@ -3,7 +3,7 @@
 #include "base/error.hpp"
 #include "model/quota.hpp"
 #include "net/stream.hpp"
-#include "server/config.hpp"
+#include "server/config/config.hpp"
 
 #include <memory>
 #include <string>

@@ -1,7 +1,7 @@
 #include "server/tenants/tenants_file.hpp"
 
 #include "base/toml_text.hpp"
-#include "server/config_sections.hpp"
+#include "server/config/sections.hpp"
 #include "server/tenants/tenants.hpp"
 
 #include <fstream>

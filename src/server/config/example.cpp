@@ -1,4 +1,4 @@
-#include "server/config.hpp"
+#include "server/config/config.hpp"
 
 namespace opensandbox::server {
 

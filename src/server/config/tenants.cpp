@@ -1,5 +1,5 @@
 #include "model/resource_quantity.hpp"
-#include "server/config_sections.hpp"
+#include "server/config/sections.hpp"
 
 #include <cmath>
 

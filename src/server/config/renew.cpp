@@ -1,4 +1,4 @@
-#include "server/config_sections.hpp"
+#include "server/config/sections.hpp"
 
 namespace opensandbox::server {
 

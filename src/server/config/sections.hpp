@@ -1,7 +1,7 @@
 #pragma once
 
-#include "server/config.hpp"
-#include "server/config_reader.hpp"
+#include "server/config/config.hpp"
+#include "server/config/reader.hpp"
 
 /// One function a section of the configuration, each in a file of its own.
 namespace opensandbox::server {

@@ -1,7 +1,7 @@
-#include "server/config.hpp"
+#include "server/config/config.hpp"
 
 #include "base/toml_text.hpp"
-#include "server/config_sections.hpp"
+#include "server/config/sections.hpp"
 
 #include <array>
 #include <cstdlib>

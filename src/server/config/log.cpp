@@ -1,4 +1,4 @@
-#include "server/config_sections.hpp"
+#include "server/config/sections.hpp"
 
 #include <cctype>
 
