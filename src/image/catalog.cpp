@@ -32,6 +32,11 @@ json::object to_json(const std::string& reference, const ImageRecord& image) {
     object["working_directory"] = image.config.working_directory;
     object["entrypoint"] = to_array(image.config.entrypoint);
     object["cmd"] = to_array(image.config.cmd);
+    json::object labels;
+    for (const auto& [name, value] : image.config.labels)
+        labels[name] = value;
+    object["labels"] = std::move(labels);
+    object["exposed_ports"] = to_array(image.config.exposed_ports);
     return object;
 }
 
@@ -56,6 +61,14 @@ ImageRecord image_from(const json::object& object) {
     image.config.working_directory = object.at("working_directory").as_string();
     image.config.entrypoint = strings(object.at("entrypoint"));
     image.config.cmd = strings(object.at("cmd"));
+    // Absent in what the first versions wrote.
+    if (const json::value* labels = json::find(object, "labels")) {
+        for (const auto& [name, value] : labels->as_object())
+            image.config.labels.emplace(name, value.as_string());
+    }
+    if (const json::value* ports = json::find(object, "exposed_ports")) {
+        image.config.exposed_ports = strings(*ports);
+    }
     return image;
 }
 

@@ -162,6 +162,15 @@ Result<ImageConfig> parse_run_config(const json::object& document) {
     config.working_directory = std::move(*directory);
     config.entrypoint = std::move(*entrypoint);
     config.cmd = std::move(*cmd);
+    auto labels = json::get_string_map(**object, "Labels");
+    if (!labels) return labels.error().within("config");
+    if (*labels) config.labels.insert((*labels)->begin(), (*labels)->end());
+    auto ports = object_of(**object, "ExposedPorts");
+    if (!ports) return ports.error().within("config");
+    if (*ports) {
+        for (const auto& [port, nothing] : **ports)
+            config.exposed_ports.emplace_back(port);
+    }
     return config;
 }
 

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -25,6 +26,8 @@ struct ImageConfig {
     std::string working_directory;
     std::vector<std::string> entrypoint;
     std::vector<std::string> cmd;
+    std::map<std::string, std::string> labels;
+    std::vector<std::string> exposed_ports;  ///< "8080/tcp"; said, not enforced
 };
 
 /// One image as `image list` shows it.

@@ -334,9 +334,9 @@ TEST_CASE("documents that are not what they must be are refused") {
 
 TEST_CASE("configs that cannot be honoured are refused") {
     TestStore test;
-    for (const char* config :
-         {R"({"Env":["NOVALUE"]})", R"({"Env":["=x"]})", R"({"Env":[1]})", R"({"Cmd":"x"})",
-          R"({"User":7})", R"({"Env":["A=\u0000"]})", "[]"}) {
+    for (const char* config : {R"({"Env":["NOVALUE"]})", R"({"Env":["=x"]})", R"({"Env":[1]})",
+                               R"({"Cmd":"x"})", R"({"User":7})", R"({"Env":["A=\u0000"]})",
+                               R"({"Labels":{"a":1}})", R"({"ExposedPorts":[]})", "[]"}) {
         INFO(config);
         OciImage image({lower()});
         image.run_config = config;
@@ -344,9 +344,24 @@ TEST_CASE("configs that cannot be honoured are refused") {
         CHECK(test.refused(image.archive()).code() == ErrorCode::invalid_argument);
     }
     OciImage image({lower()});
-    image.run_config = R"({"Env":null,"Cmd":null,"Entrypoint":null})";
+    image.run_config = R"({"Env":null,"Cmd":null,"Entrypoint":null,"Labels":null})";
     image.seal();
     CHECK(test.import(image.archive()));
+}
+
+TEST_CASE("labels and exposed ports are kept, also over a restart") {
+    TestStore test;
+    OciImage image({lower()});
+    image.run_config = R"({"Labels":{"a":"1","b":""},"ExposedPorts":{"80/tcp":{}}})";
+    image.seal();
+    REQUIRE(test.import(image.archive()));
+    auto reopened = image::Store::open(test.directory.path() / "images");
+    REQUIRE(reopened);
+    test.store = std::move(*reopened);
+    auto rootfs = test.store->resolve("test");
+    REQUIRE(rootfs);
+    CHECK(rootfs->config.labels == std::map<std::string, std::string>{{"a", "1"}, {"b", ""}});
+    CHECK(rootfs->config.exposed_ports == std::vector<std::string>{"80/tcp"});
 }
 
 TEST_CASE("layers of unknown kinds are refused by name") {
