@@ -357,6 +357,20 @@ def test_a_network_of_ones_own(boxes, docker):
         docker.docker("network", "rm", "osb-own")
 
 
+def test_the_hosts_network_holds_one_sandbox(boxes):
+    server = boxes("host", docker={"network_mode": "host"}).start()
+    with server.create() as sandbox:
+        assert inspect(server, sandbox)["HostConfig"]["NetworkMode"] == "host"
+        assert sandbox.endpoint(44772)["endpoint"].endswith(":44772")
+        assert sandbox.sh("echo works") == "works\n"
+        with pytest.raises(AssertionError, match="44772"):
+            server.create()
+        assert sandbox.sh("echo still") == "still\n"
+    with server.create() as sandbox:
+        assert sandbox.sh("echo again") == "again\n"
+    server.destroy()
+
+
 def test_a_taken_port_is_no_failure(boxes):
     server = boxes("ports", docker={"port_range_min": 47000, "port_range_max": 47099}).start()
     taken = []
