@@ -1,5 +1,6 @@
 #include "agent/routes.hpp"
 
+#include "agent/access.hpp"
 #include "agent/code/routes.hpp"
 #include "agent/command/routes.hpp"
 #include "agent/files/routes.hpp"
@@ -10,21 +11,12 @@
 #include "agent/pty/routes.hpp"
 #include "agent/reply.hpp"
 #include "agent/session/routes.hpp"
-#include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "http/router.hpp"
 
 namespace opensandbox::agent {
 namespace {
-
-constexpr std::string_view kTokenField = "X-EXECD-ACCESS-TOKEN";
-
-bool admitted(const Services& services, const http::RequestHead& request) {
-    const std::string& token = services.options.access_token;
-    if (token.empty()) return true;
-    return equal_constant_time(request.fields.get(kTokenField).value_or(""), token);
-}
 
 /// The shape of this one body differs from all others (contract 1.2).
 Awaitable<void> reply_unauthorized(http::Exchange& exchange) {
@@ -58,8 +50,8 @@ std::string_view without_slash(std::string_view path) {
 
 Awaitable<void> dispatch(const http::Router& router, const Services& services,
                          http::Exchange& exchange) {
-    if (!admitted(services, exchange.request())) return reply_unauthorized(exchange);
     http::RequestHead& request = exchange.request();
+    if (!admit(services.options.access_token, request)) return reply_unauthorized(exchange);
     auto match = router.lookup(request.method, request.path());
     if (!match.handler) match = router.lookup(request.method, without_slash(request.path()));
     if (log::enabled(log::Level::debug)) {

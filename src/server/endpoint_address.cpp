@@ -1,7 +1,9 @@
 #include "server/endpoint_address.hpp"
 
 #include "base/unique_fd.hpp"
+#include "http/access_path.hpp"
 #include "http/message.hpp"
+#include "http/sdk_agent.hpp"
 #include "server/auth.hpp"
 #include "server/proxy_rules.hpp"
 
@@ -61,6 +63,21 @@ std::string join_host_port(std::string_view host, std::uint16_t port) {
     bool bare_ipv6 = host.find(':') != host.rfind(':') && !host.starts_with('[');
     std::string joined = bare_ipv6 ? "[" + std::string(host) + "]" : std::string(host);
     return joined + ":" + std::to_string(port);
+}
+
+bool ignores_endpoint_headers(std::string_view user_agent) {
+    auto sdk = http::parse_sdk_agent(user_agent);
+    if (!sdk) return false;
+    if (sdk->language == "kotlin") return sdk->older_than(1, 1, 0);
+    if (sdk->language == "python") return sdk->older_than(0, 1, 5);
+    return false;
+}
+
+std::string with_access_path(std::string endpoint, std::string_view token,
+                             std::optional<std::uint16_t> resolved) {
+    std::string tail = resolved ? "/proxy/" + std::to_string(*resolved) : std::string();
+    endpoint.insert(endpoint.size() - tail.size(), http::access_path(token));
+    return endpoint;
 }
 
 std::string eip_path(std::string_view eip) {

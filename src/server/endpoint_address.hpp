@@ -40,6 +40,14 @@ std::string proxied_endpoint(std::string_view eip, std::string_view request_host
                              std::string_view mount, std::string_view sandbox_id,
                              std::uint16_t port);
 
+/// Whether a client, by its User-Agent, is a published one that does not send the headers of an
+/// endpoint: Kotlin 1.0, Python before 0.1.5.
+bool ignores_endpoint_headers(std::string_view user_agent);
+/// The endpoint with the agent's token in its path (http/access_path.hpp); before the
+/// "/proxy/<resolved>" at its end that is for the agent itself, if any.
+std::string with_access_path(std::string endpoint, std::string_view token,
+                             std::optional<std::uint16_t> resolved);
+
 /// The path part of server.eip ("/sandboxes-behind"), empty when it has none.
 std::string eip_path(std::string_view eip);
 

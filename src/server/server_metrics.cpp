@@ -1,8 +1,9 @@
 #include "server/server_metrics.hpp"
 
+#include "http/sdk_agent.hpp"
+
 #include <algorithm>
 #include <array>
-#include <cctype>
 
 namespace opensandbox::server {
 namespace {
@@ -21,7 +22,6 @@ constexpr std::array kCreateMillis{100.0,  250.0,   500.0,   1000.0, 2500.0,
 constexpr double kMillisInSecond = 1000;
 /// Clients choose their User-Agent, so the number of series it may make is bounded.
 constexpr std::size_t kMaxClientSeries = 64;
-constexpr std::size_t kMaxLabel = 32;
 
 double seconds(std::chrono::nanoseconds took) {
     return std::chrono::duration<double>(took).count();
@@ -34,23 +34,11 @@ std::string_view known_method(std::string_view method) {
     return "OTHER";
 }
 
-/// "OpenSandbox-Python-SDK/1.1.1 …" -> {"python", "1.1.1"}.
+/// Language and version, "unknown" where there is none.
 std::pair<std::string, std::string> parse_user_agent(std::string_view text) {
-    std::pair<std::string, std::string> unknown("unknown", "unknown");
-    constexpr std::string_view kProduct = "OpenSandbox-";
-    constexpr std::string_view kSuffix = "-SDK/";
-    if (!text.starts_with(kProduct)) return unknown;
-    text.remove_prefix(kProduct.size());
-    auto end = text.find(kSuffix);
-    if (end == std::string_view::npos || end == 0 || end > kMaxLabel) return unknown;
-    std::string language;
-    for (char c : text.substr(0, end)) {
-        language += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    }
-    std::string_view version = text.substr(end + kSuffix.size());
-    version = version.substr(0, version.find(' '));
-    if (version.empty() || version.size() > kMaxLabel) return {language, "unknown"};
-    return {language, std::string(version)};
+    auto sdk = http::parse_sdk_agent(text);
+    if (!sdk) return {"unknown", "unknown"};
+    return {sdk->language, sdk->version.empty() ? "unknown" : sdk->version};
 }
 
 }  // namespace

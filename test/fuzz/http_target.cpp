@@ -1,4 +1,5 @@
 // Percent decoding, queries and the router over arbitrary targets.
+#include "http/access_path.hpp"
 #include "http/message.hpp"
 #include "http/router.hpp"
 
@@ -28,6 +29,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto decoded = http::percent_decode(text);
     if (decoded && decoded->size() > text.size()) std::abort();
     if (http::percent_decode(http::percent_encode(text)) != text) std::abort();
+    std::string target = text;
+    std::string token = http::take_access_path(target);
+    if (!token.empty() && !text.starts_with(http::access_path(token))) std::abort();
     http::RequestHead head("GET", text);
     http::Query query(head.query());
     for (const auto& [name, value] : query) {

@@ -94,7 +94,15 @@ http::Response endpoint_of(Services& services, http::Exchange& exchange) {
                                   mount_of(exchange), id, *port);
     http::Fields headers;
     bool asks_agent = *port == kAgentPort || (direct && direct->through_agent);
-    if (asks_agent && !agent->token.empty()) headers.set(kTokenField, agent->token);
+    if (asks_agent && !agent->token.empty()) {
+        headers.set(kTokenField, agent->token);
+        auto client = exchange.request().fields.get("User-Agent").value_or("");
+        if (ignores_endpoint_headers(client)) {
+            bool by_agent = direct && *port != kAgentPort;
+            endpoint = with_access_path(endpoint, agent->token,
+                                        by_agent ? port : std::optional<std::uint16_t>());
+        }
+    }
     if (*port == kEgressPort && !agent->endpoints.egress_token.empty())
         headers.set(kEgressTokenField, agent->endpoints.egress_token);
     return http::json_response(200, render(endpoint, headers));

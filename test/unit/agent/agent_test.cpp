@@ -39,6 +39,10 @@ TEST_CASE("Every path wants the token when there is one") {
     Reply ping = agent.call("GET", "/ping", "", {{"x-execd-access-token", "correct"}});
     CHECK(ping.status == 200);
     CHECK(ping.body.empty());
+    CHECK(agent.call("GET", "/.access/correct/ping").status == 200);
+    CHECK(agent.call("GET", "/.access/correct/no/such").status == 404);
+    CHECK(agent.call("GET", "/.access/wrong/ping").status == 401);
+    CHECK(agent.call("GET", "/.access/correctx/ping").status == 401);
 }
 
 TEST_CASE("Unknown paths and methods are refused in JSON") {

@@ -39,6 +39,17 @@ TEST_CASE("direct endpoints follow the network mode") {
     CHECK_FALSE(direct_endpoint(model::Endpoints(), "pub", 44772));
 }
 
+TEST_CASE("clients that do not send headers of endpoints get the token in the path") {
+    CHECK(ignores_endpoint_headers("OpenSandbox-Kotlin-SDK/1.0.0"));
+    CHECK_FALSE(ignores_endpoint_headers("OpenSandbox-Kotlin-SDK/1.1.1"));
+    CHECK(ignores_endpoint_headers("OpenSandbox-Python-SDK/0.1.4"));
+    CHECK_FALSE(ignores_endpoint_headers("OpenSandbox-Python-SDK/0.1.5"));
+    CHECK_FALSE(ignores_endpoint_headers("curl/8"));
+    CHECK(with_access_path("pub:40001", "t", std::nullopt) == "pub:40001/.access/t");
+    CHECK(with_access_path("eip/p:40001/proxy/3000", "t", 3000) ==
+          "eip/p:40001/.access/t/proxy/3000");
+}
+
 TEST_CASE("the proxy goes to the sandbox's own address where it has one") {
     auto docker = bridged();
     CHECK(choose_route(docker, 8000, true) == ProxyRoute("172.17.0.5", 8000, false));
