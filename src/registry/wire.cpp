@@ -11,7 +11,7 @@ namespace {
 http::ClientOptions client_options(const RegistryOptions& options) {
     http::ClientOptions client;
     client.connect_timeout = options.connect_timeout;
-    client.head_timeout = options.stall_timeout;
+    client.head_timeout = 2 * options.stall_timeout;  // a registry checks what it was sent
     return client;
 }
 

@@ -41,6 +41,8 @@ class NativeRuntime final : public Runtime {
         : blocking_(&blocking),
           images_(&images),
           planner_(images, options),
+          pull_image_(options.pull_image),
+          pull_always_(options.pull_always),
           can_freeze_(
               Freezer::available(find_hierarchies(read_file_or_empty("/proc/self/mounts")))),
           link_(std::make_shared<SpawnerLink>(std::move(executor), blocking, options)) {
@@ -93,12 +95,51 @@ class NativeRuntime final : public Runtime {
     }
 
   private:
+    Awaitable<Result<CreateRequest>> plan(const SandboxSpec& spec,
+                                          std::shared_ptr<std::vector<std::string>> made);
+    Awaitable<Status> pull(const SandboxSpec& spec);
+
     asio::thread_pool* blocking_;
     image::Store* images_;
     RequestPlanner planner_;
+    decltype(NativeOptions::pull_image) pull_image_;
+    bool pull_always_;
     bool can_freeze_;
     std::shared_ptr<SpawnerLink> link_;
 };
+
+/// The image's registry decides how long this takes; the create waits for it.
+Awaitable<Status> NativeRuntime::pull(const SandboxSpec& spec) {
+    std::string reference = spec.image;
+    std::optional<model::RegistryLogin> login = spec.image_auth;
+    auto pulled = co_await pull_image_(std::move(reference), std::move(login));
+    if (pulled) co_return pulled;
+    Error error = pulled.error();
+    // What is wrong with the name itself says so.
+    if (error.code() == ErrorCode::invalid_argument && error.wire().empty() &&
+        !image::normalize_reference(spec.image)) {
+        co_return error;
+    }
+    co_return error.as("NATIVE::SANDBOX_IMAGE_PULL_FAILED");
+}
+
+Awaitable<Result<CreateRequest>> NativeRuntime::plan(
+    const SandboxSpec& spec, std::shared_ptr<std::vector<std::string>> made) {
+    using Planned = Result<CreateRequest>;
+    const bool pullable = pull_image_ && !spec.snapshot && spec.image != "host";
+    if (pullable && pull_always_) {
+        auto pulled = co_await pull(spec);
+        if (!pulled) co_return Planned(pulled.error());
+    }
+    std::function<Planned()> work = [this, &spec, made] { return planner_.plan(spec, *made); };
+    auto planned = co_await net::run_blocking<Planned>(*blocking_, work);
+    const bool missing = !planned && planned.error().code() == ErrorCode::not_found &&
+                         planned.error().wire() == "NATIVE::SANDBOX_IMAGE_PULL_FAILED";
+    if (!missing || !pullable || pull_always_) co_return planned;
+    auto pulled = co_await pull(spec);
+    if (!pulled) co_return Planned(pulled.error());
+    co_return co_await net::run_blocking<Planned>(*blocking_, std::move(work));
+}
 
 Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
     using Created = Result<Endpoints>;
@@ -106,10 +147,7 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
         co_return Created(Error(ErrorCode::invalid_argument, "entrypoint: must not be empty"));
     }
     auto made = std::make_shared<std::vector<std::string>>();
-    std::function<Result<CreateRequest>()> plan = [this, &spec, made] {
-        return planner_.plan(spec, *made);
-    };
-    auto request = co_await net::run_blocking<Result<CreateRequest>>(*blocking_, std::move(plan));
+    auto request = co_await plan(spec, made);
     Result<std::uint16_t> port = request ? Result<std::uint16_t>(0) : request.error();
     std::string host;
     if (request) {

@@ -6,7 +6,9 @@
 #include <boost/asio/thread_pool.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,12 @@ struct NativeOptions {
     std::uint64_t default_pids = 4096;
     /// storage.allowed_host_paths: absolute; host volumes lie in one of them. Empty refuses all.
     std::vector<std::string> allowed_host_paths;
+    /// Brings an image that the store does not have into it, with this login if any. Null: images
+    /// are never pulled.
+    std::function<Awaitable<Status>(std::string reference,
+                                    std::optional<model::RegistryLogin> login)>
+        pull_image;
+    bool pull_always = false;  ///< also an image that the store has: there may be a newer one
     std::filesystem::path executable = "/proc/self/exe";  ///< started as the spawner
 };
 

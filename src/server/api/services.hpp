@@ -4,6 +4,7 @@
 #include "http/router.hpp"
 #include "image/store.hpp"
 #include "lifecycle/lifecycle.hpp"
+#include "registry/registries.hpp"
 #include "server/config/config.hpp"
 #include "server/renew/access_renewer.hpp"
 #include "server/server_metrics.hpp"
@@ -41,7 +42,8 @@ struct Services {
     lifecycle::Lifecycle& lifecycle;
     image::Store& images;
     asio::thread_pool& image_pool;  ///< uploads may hold a thread for long, so not the store's
-    http::Client backends;          ///< towards agents
+    registry::Registries* registries = nullptr;  ///< null: images are neither pulled nor pushed
+    http::Client backends;                       ///< towards agents
     ServerMetrics metrics;
 };
 

@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "model/quota.hpp"
+#include "registry/options.hpp"
 #include "runtime/docker/docker_options.hpp"
 
 #include <cstdint>
@@ -102,6 +103,9 @@ struct Config {
     std::uint32_t pool_size = 8;
     /// Where ports of sandboxes are published; docker.publish_host with the docker runtime.
     std::string publish_host = "127.0.0.1";
+
+    // [registry], native.pull; where logins are kept is filled in by serve
+    registry::RegistryOptions registry;
 
     RenewConfig renew;
     OtelConfig otel;

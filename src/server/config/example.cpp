@@ -59,6 +59,19 @@ std::string_view config_skeleton() {
 # pool_size = 8
 # IPv4 address of the host on which the agents of sandboxes are reachable.
 # publish_host = "127.0.0.1"
+# Images are pulled from their registry when they are missing; or "always", to have the newest under
+# that name; or "never".
+# pull = "missing"
+
+[registry]
+# Of the native runtime. Logins come with the request, from `opensandbox login`, or from
+# ~/.docker/config.json and the credential programs that it names.
+# PEM file of authorities that registries are checked with, not the system's roots.
+# ca_file = "/etc/opensandbox/registry-ca.pem"
+# Registries ("HOST" or "HOST:PORT") that ca_file is for; without this line all.
+# ca_hosts = ["registry.example:5000"]
+# Registries without TLS. Those on this machine need not be named.
+# plain_http_hosts = ["registry.example:5000"]
 
 [store]
 # type = "sqlite"
