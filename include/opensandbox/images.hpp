@@ -8,7 +8,9 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -24,6 +26,19 @@ struct ImageInfo {
     bool built_in = false;
 };
 
+/// What is different in the config of an image made of another one. What is empty stays as it is
+/// below; variables are merged by name, all else is replaced.
+struct ImageConfigChange {
+    ImageConfigChange() = default;
+    std::optional<std::map<std::string, std::string>> environment;
+    std::optional<std::string> user;
+    std::optional<std::string> working_directory;
+    std::optional<std::vector<std::string>> entrypoint;
+    std::optional<std::vector<std::string>> cmd;
+    std::optional<std::map<std::string, std::string>> labels;
+    std::optional<std::vector<std::string>> exposed_ports;  ///< "80/tcp"
+};
+
 /// The images of a server whose runtime is `native`.
 class Images {
   public:
@@ -34,6 +49,9 @@ class Images {
     boost::asio::awaitable<Result<ImageInfo>> import_archive(std::string reference,
                                                              ByteReader& archive,
                                                              Progress progress = {}) const;
+    /// Names the layers of `source` anew, with another config if wanted.
+    boost::asio::awaitable<Result<ImageInfo>> tag(std::string source, std::string reference,
+                                                  ImageConfigChange change = {}) const;
     /// `conflict` while a sandbox uses it.
     boost::asio::awaitable<Status> remove(std::string reference) const;
 

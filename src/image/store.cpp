@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "base/remove_tree.hpp"
+#include "image/derivation.hpp"
 #include "image/import.hpp"
 #include "image/store_state.hpp"
 
@@ -35,6 +36,21 @@ Status sync_file_system(const fs::path& directory) {
     UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (fd && ::syncfs(fd.get()) == 0) return {};
     return Error::from_errno(errno, "write " + directory.string() + " to the disk");
+}
+
+/// What an image that is made or imported can be called.
+Result<Reference> parse_new_name(const std::string& text) {
+    auto reference = parse_reference(text);
+    if (!reference) return reference;
+    if (reference->is_host()) {
+        return Error(ErrorCode::conflict, "image \"host\" is built in and cannot be replaced");
+    }
+    if (!reference->digest.empty()) {
+        return Error(
+            ErrorCode::invalid_argument,
+            "image " + in_quotes(text) + ": a new image must be named by tag, not by digest");
+    }
+    return reference;
 }
 
 }  // namespace
@@ -189,16 +205,8 @@ Result<std::vector<ImageInfo>> Store::list() {
 
 Result<ImageInfo> Store::import_archive(const std::string& text, const ByteSource& source,
                                         const ImportLimits& limits) {
-    auto reference = parse_reference(text);
+    auto reference = parse_new_name(text);
     if (!reference) return reference.error();
-    if (reference->is_host()) {
-        return Error(ErrorCode::conflict, "image \"host\" is built in and cannot be replaced");
-    }
-    if (!reference->digest.empty()) {
-        return Error(
-            ErrorCode::invalid_argument,
-            "image " + in_quotes(text) + ": an import must be named by tag, not by digest");
-    }
     auto staging = Staging::create(state_->directory);
     if (!staging) return staging.error();
     Import import(*reference, limits, *staging);
@@ -206,6 +214,30 @@ Result<ImageInfo> Store::import_archive(const std::string& text, const ByteSourc
     return state_->take_in(*reference, *staging, [&](const fs::path&, const HasLayer& has_layer) {
         return import.stage(has_layer);
     });
+}
+
+Result<ImageInfo> Store::derive(const std::string& text, const Derivation& wanted) {
+    auto reference = parse_new_name(text);
+    if (!reference) return reference.error();
+    if (auto ok = check_config_change(wanted.change); !ok) return ok.error();
+    auto known = state_->catalog();
+    if (!known) return known.error();
+    auto base = find_base(**known, wanted.base);
+    if (!base) return base.error();
+    auto staging = Staging::create(state_->directory);
+    if (!staging) return staging.error();
+    auto stage = [&](const fs::path& directory, const HasLayer&) -> Result<StagedImage> {
+        auto made = stage_layers(wanted.layers, directory);
+        if (!made) return made.error();
+        auto image = derive_record(**base, made->order, wanted.change);
+        if (!image) return image.error();
+        StagedImage staged;
+        staged.image = std::move(*image);
+        staged.image.replaced = false;
+        staged.layers = std::move(made->records);
+        return staged;
+    };
+    return state_->take_in(*reference, *staging, stage);
 }
 
 void Store::protect(std::function<bool(const std::string& digest)> needed) {

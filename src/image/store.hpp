@@ -98,6 +98,9 @@ using HasLayer = std::function<bool(const std::string& hex)>;
 using Stager = std::function<Result<StagedImage>(const std::filesystem::path& directory,
                                                  const HasLayer& has_layer)>;
 
+/// An image to be made of another one (derivation.hpp).
+struct Derivation;
+
 /// Supplies an archive's bytes; 0 at the end, throws nothing.
 using ByteSource = std::function<Result<std::size_t>(std::span<char>)>;
 
@@ -133,6 +136,10 @@ class Store {
                               bool all);
     /// Where images are put together before they are taken in: on the file system of the layers.
     [[nodiscard]] const std::filesystem::path& directory() const;
+    /// Makes an image of one that is here: its layers and those that `wanted` adds, its config and
+    /// the changes. `not_found`, `conflict` for "host", which has no layers. What the reference
+    /// named before stays as with import_archive().
+    Result<ImageInfo> derive(const std::string& reference, const Derivation& wanted);
     /// `conflict` when `in_use` says so of its digest; `not_found`; "host" cannot be removed.
     Status remove(const std::string& reference,
                   const std::function<bool(const std::string& digest)>& in_use);

@@ -12,6 +12,7 @@
 #include "runtime/inspection.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -42,10 +43,21 @@ struct SnapshotReference {
     bool owned = false;
 };
 
+/// A snapshot taken apart, for an image made of it.
+struct SnapshotContent {
+    SnapshotContent() = default;
+    std::string image_digest;  ///< of the image below it
+    /// Each writes one layer as overlayfs reads it to a directory that does not exist, lowest
+    /// first. They block.
+    std::vector<std::function<Status(const std::filesystem::path& to)>> layers;
+};
+
 /// What a backend can do; what it cannot is refused before anything is made, naming the field.
 struct Capabilities {
     bool pause = false;
     bool snapshots = false;
+    bool snapshot_content = false;  ///< snapshots can be taken apart
+    bool forks = false;
     bool pools = false;
     bool hooks = false;
     bool isolation = false;  ///< extension bootstrap.execd.isolation
@@ -168,6 +180,15 @@ class Runtime {
     virtual Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot);
     /// Every whole snapshot that exists, for recovery at start.
     virtual Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots();
+    /// What it consists of, while nobody removes it. `conflict` when it cannot stand without this
+    /// host.
+    virtual Awaitable<Result<SnapshotContent>> open_snapshot(const SnapshotReference& snapshot);
+    /// Keeps the file system of a sandbox that runs or is paused, consistent, for copies of it:
+    /// SandboxSpec::snapshot with what it returns starts one, with the environment and limits of
+    /// the first. No snapshot: list_snapshots() does not show it, and it does not outlive this
+    /// server. remove_snapshot() lets go of it; it is gone when the last copy is.
+    virtual Awaitable<Result<SnapshotReference>> fork(const std::string& sandbox_id,
+                                                      const std::string& fork_id);
     /// What the entrypoint wrote, oldest first, at most about 1 MiB.
     virtual Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query);
     /// How the backend sees it, for operators.

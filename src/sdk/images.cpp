@@ -29,6 +29,15 @@ Awaitable<Result<ImageInfo>> Images::import_archive(std::string reference, ByteR
     co_return wire::decode_image(reply->body);
 }
 
+Awaitable<Result<ImageInfo>> Images::tag(std::string source, std::string reference,
+                                         ImageConfigChange change) const {
+    Transport& transport = *connection_.transport();
+    Call call("POST", "/images/tag", wire::encode_named_image(source, reference, change));
+    auto reply = co_await transport.exchange(transport.lifecycle(), std::move(call));
+    if (!reply) co_return reply.error();
+    co_return wire::decode_image(reply->body);
+}
+
 Awaitable<Status> Images::remove(std::string reference) const {
     if (reference.empty()) {
         co_return Error(ErrorCode::invalid_argument, "the image reference is empty");

@@ -5,6 +5,7 @@
 #include "opensandbox/images.hpp"
 #include "opensandbox/metrics.hpp"
 #include "opensandbox/sandbox.hpp"
+#include "opensandbox/snapshots.hpp"
 
 #include <cstdint>
 #include <string>
@@ -30,6 +31,12 @@ Result<Endpoint> decode_endpoint(std::string_view body);
 Result<std::string> decode_version(std::string_view body);
 Result<ImageInfo> decode_image(std::string_view body);
 Result<std::vector<ImageInfo>> decode_images(std::string_view body);
+std::string encode_snapshot(const std::optional<std::string>& name);
+Result<SnapshotInfo> decode_snapshot(std::string_view body);
+Result<SnapshotPage> decode_snapshot_page(std::string_view body);
+/// An image to be made; without `source` of a snapshot.
+std::string encode_named_image(const std::string& source, const std::string& reference,
+                               const ImageConfigChange& change);
 
 // Agent, execd contract sections 2, 3, 6, 7.
 std::string encode_command(const CommandRequest& request, bool background);

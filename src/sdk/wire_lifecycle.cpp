@@ -171,6 +171,18 @@ Result<SandboxInfo> decode_sandbox(std::string_view body) {
     return sandbox_of(*document);
 }
 
+Result<Pagination> pagination_of(const json::object& from) {
+    ObjectReader in(from);
+    Pagination pagination;
+    pagination.page = in.integer("page");
+    pagination.page_size = in.integer("pageSize");
+    pagination.total_items = in.integer("totalItems");
+    pagination.total_pages = in.integer("totalPages");
+    pagination.has_next_page = in.boolean("hasNextPage");
+    if (in.failed()) return in.error().within("pagination");
+    return pagination;
+}
+
 Result<SandboxPage> decode_sandbox_page(std::string_view body) {
     auto document = parse_object(body);
     if (!document) return document.error();
@@ -187,13 +199,9 @@ Result<SandboxPage> decode_sandbox_page(std::string_view body) {
         if (!info) return info.error();
         page.items.push_back(std::move(*info));
     }
-    ObjectReader reader(pagination);
-    page.pagination.page = reader.integer("page");
-    page.pagination.page_size = reader.integer("pageSize");
-    page.pagination.total_items = reader.integer("totalItems");
-    page.pagination.total_pages = reader.integer("totalPages");
-    page.pagination.has_next_page = reader.boolean("hasNextPage");
-    if (reader.failed()) return reader.error().within("pagination");
+    auto read = pagination_of(pagination);
+    if (!read) return read.error();
+    page.pagination = *read;
     return page;
 }
 

@@ -47,6 +47,7 @@ App::App(std::unique_ptr<Services> services) : owned_(std::move(services)), serv
         add_endpoint_routes(router_, services_, mount);
         add_proxy_routes(router_, services_, mount);
         add_image_routes(router_, services_, mount);
+        add_image_derivation_routes(router_, services_, mount);
         add_diagnostics_routes(router_, services_, mount);
         add_unsupported_routes(router_, services_, mount);
     }

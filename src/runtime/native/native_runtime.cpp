@@ -6,6 +6,7 @@
 #include "runtime/native/inspection_text.hpp"
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
+#include "runtime/native/layer_copy.hpp"
 #include "runtime/native/log_selection.hpp"
 #include "runtime/native/request_plan.hpp"
 #include "runtime/native/spawner_link.hpp"
@@ -32,6 +33,25 @@ bool image_needed(const std::filesystem::path& state_directory, const std::strin
         if (entry && entry->digest == digest) return true;
     }
     return false;
+}
+
+Result<SnapshotContent> snapshot_content(const SnapshotFiles& files, const std::string& id) {
+    auto record = files.read(id);
+    if (!record) return record.error();
+    if (!record->image.usr.empty()) {
+        return Error(ErrorCode::conflict,
+                     "the snapshot stands on the image \"host\", which is made of this machine's "
+                     "own /usr: that is no layer that an image could hold; start from an imported "
+                     "or pulled image instead");
+    }
+    SnapshotContent content;
+    content.image_digest = record->image.digest;
+    for (auto name = record->layers.rbegin(); name != record->layers.rend(); ++name) {
+        content.layers.emplace_back([from = files.layer(*name) / "u"](const auto& to) {
+            return copy_layer(from, to, LayerFiles::linked);
+        });
+    }
+    return content;
 }
 
 class NativeRuntime final : public Runtime {
@@ -75,6 +95,7 @@ class NativeRuntime final : public Runtime {
         Capabilities capabilities;
         capabilities.pause = can_freeze_;
         capabilities.snapshots = can_freeze_;
+        capabilities.snapshot_content = can_freeze_;
         capabilities.pools = true;
         capabilities.hooks = true;
         capabilities.host_volumes = true;
@@ -87,6 +108,7 @@ class NativeRuntime final : public Runtime {
                                                   const std::string& snapshot_id) override;
     Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot) override;
     Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots() override;
+    Awaitable<Result<SnapshotContent>> open_snapshot(const SnapshotReference& snapshot) override;
     Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query) override;
     Awaitable<Result<Inspection>> inspect(const std::string& id) override;
     Awaitable<void> stop() override {
@@ -238,6 +260,14 @@ Awaitable<Result<std::vector<SnapshotReference>>> NativeRuntime::list_snapshots(
         return out;
     };
     co_return co_await net::run_blocking<Listed>(*blocking_, std::move(read));
+}
+
+Awaitable<Result<SnapshotContent>> NativeRuntime::open_snapshot(const SnapshotReference& snapshot) {
+    using Opened = Result<SnapshotContent>;
+    std::function<Opened()> read = [files = planner_.snapshots(), name = snapshot.id] {
+        return snapshot_content(files, name);
+    };
+    co_return co_await net::run_blocking<Opened>(*blocking_, std::move(read));
 }
 
 Awaitable<Result<std::string>> NativeRuntime::logs(const std::string& id, const LogQuery& query) {

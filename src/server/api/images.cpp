@@ -3,6 +3,7 @@
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "lifecycle/latch.hpp"
+#include "server/api/image_json.hpp"
 #include "server/api/request_body.hpp"
 #include "server/body_pipe.hpp"
 #include "server/error_response.hpp"
@@ -22,7 +23,7 @@ Awaitable<void> list_images(Services& services, http::Exchange& exchange) {
         std::string body = "{\"items\":[";
         for (std::size_t i = 0; i < images->size(); ++i) {
             if (i > 0) body += ',';
-            append_image(body, images.value()[i]);
+            body += image_json(images.value()[i]);
         }
         body += "]}";
         response = http::json_response(200, std::move(body));
@@ -89,9 +90,7 @@ Awaitable<void> import_image(Services& services, http::Exchange& exchange) {
     auto imported = co_await import_body(services, exchange.body(), name.value());
     http::Response response;
     if (imported) {
-        std::string body;
-        append_image(body, *imported);
-        response = http::json_response(201, std::move(body));
+        response = http::json_response(201, image_json(*imported));
         log::info("image imported", {{"image", imported->reference}, {"digest", imported->digest}});
     } else {
         if (imported.error().code() == ErrorCode::cancelled) co_return;

@@ -60,6 +60,8 @@ void add_network_policy_routes(http::Router& router, Services& services, Mount m
 void add_endpoint_routes(http::Router& router, Services& services, Mount mount);
 void add_proxy_routes(http::Router& router, Services& services, Mount mount);
 void add_image_routes(http::Router& router, Services& services, Mount mount);
+/// POST /snapshots/{id}/image and /images/tag.
+void add_image_derivation_routes(http::Router& router, Services& services, Mount mount);
 void add_diagnostics_routes(http::Router& router, Services& services, Mount mount);
 /// What the contract has and this server does not: 501, naming what is missing.
 void add_unsupported_routes(http::Router& router, Services& services, Mount mount);

@@ -106,6 +106,13 @@ class FakeRuntime : public runtime::Runtime {
         co_return all;
     }
 
+    Awaitable<Result<runtime::SnapshotContent>> open_snapshot(
+        const runtime::SnapshotReference& snapshot) override {
+        if (!able.snapshot_content) co_return co_await Runtime::open_snapshot(snapshot);
+        if (snapshot_error) co_return *snapshot_error;
+        co_return content;
+    }
+
     [[nodiscard]] runtime::Figures figures() const override {
         runtime::Figures figures;
         figures.slots_ready = 3;
@@ -142,6 +149,7 @@ class FakeRuntime : public runtime::Runtime {
     std::map<std::string, runtime::Adoption> adoptions;
     std::map<std::string, runtime::SnapshotReference> snapshots;
     std::vector<std::string> taking;
+    runtime::SnapshotContent content;  ///< of every snapshot
     std::optional<Error> pause_error;
     std::optional<Error> snapshot_error;
     std::optional<Error> remove_snapshot_error;
