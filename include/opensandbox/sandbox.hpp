@@ -5,6 +5,7 @@
 #include "opensandbox/error.hpp"
 #include "opensandbox/files.hpp"
 #include "opensandbox/metrics.hpp"
+#include "opensandbox/registry_auth.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
@@ -39,12 +40,6 @@
 namespace opensandbox::sdk {
 
 using TimePoint = std::chrono::sys_time<std::chrono::microseconds>;
-
-struct RegistryAuth {
-    RegistryAuth() = default;
-    std::string username;
-    std::string password;
-};
 
 /// What to create. One of `image`, `snapshot_id` and `template_id` is set.
 struct CreateOptions {

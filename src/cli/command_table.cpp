@@ -75,6 +75,8 @@ CommandTable make_command_table() {
     add_image_commands(table);
     add_image_tag_command(table);
     add_snapshot_commands(table);
+    add_image_transfer_commands(table);
+    add_login_commands(table);
     add_config_commands(table);
     return table;
 }

@@ -85,6 +85,8 @@ void add_file_commands(CommandTable& table);
 void add_image_commands(CommandTable& table);
 void add_image_tag_command(CommandTable& table);
 void add_snapshot_commands(CommandTable& table);
+void add_image_transfer_commands(CommandTable& table);
+void add_login_commands(CommandTable& table);
 void add_config_commands(CommandTable& table);
 
 }  // namespace opensandbox::cli

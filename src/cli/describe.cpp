@@ -164,4 +164,40 @@ json::object describe(const sdk::ImageInfo& info) {
     return out;
 }
 
+json::object describe(const sdk::PushedImage& pushed) {
+    json::object out;
+    out["reference"] = pushed.reference;
+    out["digest"] = pushed.digest;
+    out["size"] = pushed.size;
+    return out;
+}
+
+json::object describe(const sdk::ImageDetails& details) {
+    auto map = [](const std::map<std::string, std::string>& from) {
+        json::object object;
+        for (const auto& [name, value] : from)
+            object[name] = value;
+        return object;
+    };
+    auto list = [](const std::vector<std::string>& from) {
+        return json::array(from.begin(), from.end());
+    };
+    json::object out = describe(details.info);
+    out["platform"] = details.os + "/" + details.architecture;
+    out["source"] = details.source.empty() ? json::value() : json::value(details.source);
+    out["env"] = map(details.env);
+    out["user"] = details.user;
+    out["working_directory"] = details.working_directory;
+    out["entrypoint"] = list(details.entrypoint);
+    out["cmd"] = list(details.cmd);
+    out["labels"] = map(details.labels);
+    out["exposed_ports"] = list(details.exposed_ports);
+    json::array layers;
+    for (const auto& layer : details.layers) {
+        layers.emplace_back(json::object{{"diff_id", layer.diff_id}, {"size", layer.size}});
+    }
+    out["layers"] = std::move(layers);
+    return out;
+}
+
 }  // namespace opensandbox::cli

@@ -20,5 +20,7 @@ json::object describe(const sdk::ImageInfo& info);
 json::object describe(const sdk::SnapshotInfo& info);
 json::object describe(const sdk::SnapshotPage& page);
 json::object describe(const sdk::Pagination& pagination);
+json::object describe(const sdk::ImageDetails& details);
+json::object describe(const sdk::PushedImage& pushed);
 
 }  // namespace opensandbox::cli

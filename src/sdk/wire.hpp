@@ -8,6 +8,7 @@
 #include "opensandbox/snapshots.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,21 @@ Result<SnapshotPage> decode_snapshot_page(std::string_view body);
 /// An image to be made; without `source` of a snapshot.
 std::string encode_named_image(const std::string& source, const std::string& reference,
                                const ImageConfigChange& change);
+
+// Ours (specs/lifecycle.yaml, /images).
+std::string encode_transfer(const std::string& reference, const std::string& destination,
+                            const std::optional<RegistryAuth>& login);
+/// One line of a transfer: progress, or how it ended. Exactly one member is set.
+struct TransferLine {
+    TransferLine() = default;
+    std::optional<LayerProgress> progress;
+    std::optional<ImageInfo> image;
+    std::optional<PushedImage> pushed;
+    std::optional<Error> error;
+};
+Result<TransferLine> decode_transfer_line(std::string_view line);
+Result<ImageDetails> decode_image_details(std::string_view body);
+Result<PrunedImages> decode_pruned(std::string_view body);
 
 // Agent, execd contract sections 2, 3, 6, 7.
 std::string encode_command(const CommandRequest& request, bool background);

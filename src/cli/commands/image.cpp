@@ -106,6 +106,31 @@ Awaitable<Outcome> remove(Invocation& invocation) {
     co_return invocation.print_done("Removed: " + reference);
 }
 
+Awaitable<Outcome> inspect(Invocation& invocation) {
+    auto connection = invocation.connect();
+    if (!connection) co_return connection.error();
+    sdk::Images images(*connection);
+    auto details = co_await images.inspect(invocation.arguments().one(kReference));
+    if (!details) co_return details.error();
+    co_return invocation.print_object(describe(*details));
+}
+
+Awaitable<Outcome> prune(Invocation& invocation) {
+    auto connection = invocation.connect();
+    if (!connection) co_return connection.error();
+    sdk::Images images(*connection);
+    auto pruned = co_await images.prune(invocation.arguments().has("--all"));
+    if (!pruned) co_return pruned.error();
+    json::object document;
+    document["removed"] = json::array(pruned->removed.begin(), pruned->removed.end());
+    document["freed"] = pruned->freed;
+    if (invocation.format() != Format::table) co_return invocation.print_object(document);
+    std::string text;
+    for (const std::string& reference : pruned->removed)
+        text += "Removed: " + reference + "\n";
+    co_return invocation.print_raw(text + "Freed: " + to_size_text(pruned->freed) + "\n");
+}
+
 }  // namespace
 
 void add_image_commands(CommandTable& table) {
@@ -128,6 +153,15 @@ void add_image_commands(CommandTable& table) {
 
     command = make_document_command("image", "remove", "Remove an image that no sandbox uses.",
                                     {{kReference, "NAME or NAME:TAG."}}, remove);
+    table.commands.push_back(std::move(command));
+
+    command = make_document_command("image", "inspect", "Show what an image is made of.",
+                                    {{kReference, "An image of the server."}}, inspect);
+    table.commands.push_back(std::move(command));
+
+    command = make_document_command("image", "prune",
+                                    "Remove images that lost their name to another.", {}, prune);
+    command.options = {{"--all", 'a', "", "Every image that no sandbox and no snapshot uses."}};
     table.commands.push_back(std::move(command));
 }
 

@@ -148,9 +148,11 @@ Awaitable<Status> NativeRuntime::pull(const SandboxSpec& spec) {
 Awaitable<Result<CreateRequest>> NativeRuntime::plan(
     const SandboxSpec& spec, std::shared_ptr<std::vector<std::string>> made) {
     using Planned = Result<CreateRequest>;
-    const bool pullable = pull_image_ && !spec.snapshot && spec.image != "host";
+    const bool pullable = pull_image_ && !spec.snapshot;
     if (pullable && pull_always_) {
-        auto pulled = co_await pull(spec);
+        auto name = image::normalize_reference(spec.image);
+        Status pulled;
+        if (!name || *name != "host") pulled = co_await pull(spec);
         if (!pulled) co_return Planned(pulled.error());
     }
     std::function<Planned()> work = [this, &spec, made] { return planner_.plan(spec, *made); };
