@@ -78,6 +78,8 @@ class Server:
                 "state_dir": str(self.state),
                 "address_range": free_range(),
                 "pool_size": pool_size,
+                # Nothing of a test goes beyond this machine: registry.py turns it on.
+                "pull": "never",
             },
         }
         for section, values in (sections or {}).items():

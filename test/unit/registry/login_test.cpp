@@ -130,3 +130,40 @@ TEST_CASE("a redirect to another host does not take the login along") {
     });
     CHECK(fake.count("GET", "/elsewhere") == 2);
 }
+
+TEST_CASE("an identity token is exchanged for one of the scope, and an old one renewed") {
+    Loop loop;
+    FakeRegistry fake(loop);
+    Puller puller(loop);
+    add_image(fake, "1", {"x"});
+    puller.options.docker_config = puller.scratch.path / "config.json";
+    std::ofstream(puller.options.docker_config)
+        << R"({"auths":{"127.0.0.1:)" << fake.port() << R"(":{"identitytoken":"I=1"}}})";
+    puller.make(loop);
+    int issued = 0;
+    std::string form;
+    fake.intercept = [&](http::Exchange& x) -> Awaitable<bool> {
+        if (x.request().path() == "/token") {
+            auto body = co_await http::read_all(x.body(), 10'000);
+            form = x.request().method + " " + *body;
+            std::string answer = R"({"access_token":"T)" + std::to_string(++issued) + "\"}";
+            auto response = http::json_response(200, std::move(answer));
+            co_await x.respond(std::move(response));
+            co_return true;
+        }
+        // Only the second token holds to the end.
+        auto given = x.request().fields.get("Authorization");
+        bool blob = x.request().target.find("/blobs/") != std::string::npos;
+        if (given == "Bearer T2" || (given == "Bearer T1" && !blob)) co_return false;
+        std::string realm = "http://127.0.0.1:" + std::to_string(fake.port()) + "/token";
+        co_return co_await refuse(x, "Bearer realm=\"" + realm + "\",service=\"s\"");
+    };
+    loop.run([&]() -> Awaitable<void> {
+        auto pulled = co_await puller.registries->pull(fake.name("app:1"), std::nullopt);
+        CHECK(pulled);
+    });
+    CHECK(issued == 2);
+    CHECK(form ==
+          "POST grant_type=refresh_token&client_id=opensandbox&service=s&scope=repository"
+          "%3Aapp%3Apull&refresh_token=I%3D1");
+}
