@@ -55,6 +55,13 @@ def test_every_operation_of_the_server_answers_as_documented(server, sandbox):
     reply = api.post("/images", layer, query={"reference": "documented:1"},
                      headers={"Content-Type": "application/octet-stream"})
     assert reply.status in (200, 201), reply
+    assert api.get("/images/inspect", query={"reference": "documented:1"}).status == 200
+    assert api.get("/images/export", query={"reference": "documented:1"}).status == 200
+    # Nobody listens there; registry.py has the rest.
+    nowhere = {"reference": "127.0.0.1:1/documented:1"}
+    assert api.post("/images/pull", nowhere).status == 502
+    assert api.post("/images/push", nowhere).status == 404
+    assert api.post("/images/prune").status == 200
     assert api.delete("/images/documented:1").status == 204
     for path in ("/health", "/version", "/metrics", "/openapi.json", "/docs", "/redoc"):
         assert bare.get(path).status == 200

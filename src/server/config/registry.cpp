@@ -8,11 +8,11 @@ void read_hosts(ConfigReader& reader, std::string_view path, std::vector<std::st
     const toml::node* found = reader.node(path);
     if (!found) return;
     const toml::array* list = found->as_array();
-    if (!list) return reader.fail(path, "must be a list of hosts");
+    if (!list) return reader.fail(path, "must be a list of hosts, each with an optional port");
     for (const toml::node& item : *list) {
         auto host = item.value_exact<std::string>();
         if (!host || host->find('/') != std::string::npos || !registry::locate_registry(*host)) {
-            return reader.fail(path, "must hold hosts, each with an optional port");
+            return reader.fail(path, "must be a list of hosts, each with an optional port");
         }
         into.push_back(std::move(*host));
     }
@@ -37,7 +37,7 @@ void read_registry(ConfigReader& reader, Config& config) {
     read_hosts(reader, "registry.ca_hosts", config.registry.ca_hosts);
     read_hosts(reader, "registry.plain_http_hosts", config.registry.plain_http_hosts);
     if (config.registry.ca_file.empty() && !config.registry.ca_hosts.empty()) {
-        reader.fail("registry.ca_hosts", "must stand with registry.ca_file");
+        reader.fail("registry.ca_hosts", "must be absent without registry.ca_file");
     }
 }
 
