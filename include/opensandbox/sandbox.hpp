@@ -67,6 +67,19 @@ struct CreateOptions {
     std::chrono::milliseconds ready_timeout{30'000};
 };
 
+/// Copies of a sandbox. What is not set is as in the sandbox that is copied.
+struct ForkOptions {
+    ForkOptions() = default;
+    explicit ForkOptions(unsigned copies) : count(copies) {}
+    unsigned count = 1;  ///< 1 to 100
+    /// Until they are deleted by the server, at least 60 s; `no_timeout`: never.
+    std::optional<std::chrono::seconds> timeout;
+    bool no_timeout = false;
+    std::vector<std::pair<std::string, std::string>> environment;  ///< over the source's
+    std::map<std::string, std::string> metadata;                   ///< over the source's
+    std::vector<std::string> entrypoint;
+};
+
 struct ConnectOptions {
     ConnectOptions() = default;
     bool skip_health_check = false;
@@ -138,6 +151,10 @@ class Sandboxes {
     boost::asio::awaitable<Status> kill(std::string id) const;
     boost::asio::awaitable<Status> pause(std::string id) const;
     boost::asio::awaitable<Status> resume(std::string id) const;
+    /// Running copies of the file system of a sandbox that runs or is paused: all or none. Their
+    /// agents answer.
+    boost::asio::awaitable<Result<std::vector<SandboxInfo>>> fork(std::string id,
+                                                                  ForkOptions options = {}) const;
     /// Sets the expiry to now plus `timeout`; returns the instant.
     boost::asio::awaitable<Result<TimePoint>> renew(std::string id,
                                                     std::chrono::seconds timeout) const;

@@ -9,6 +9,7 @@
 #include "lifecycle/recovery_plan.hpp"
 #include "lifecycle/sandbox_index.hpp"
 #include "lifecycle/snapshots.hpp"
+#include "model/fork_request.hpp"
 #include "model/metadata.hpp"
 #include "net/task.hpp"
 
@@ -80,6 +81,11 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     /// where the runtime cannot.
     Awaitable<Status> pause(std::string id);
     Awaitable<Status> resume(std::string id);
+    /// Running copies of a sandbox that runs or is paused, as their JSON: all or none. They have
+    /// its files, not its processes. 409 in other states, 501 where the runtime cannot; runs to its
+    /// end whether or not anybody still waits.
+    Awaitable<Result<std::vector<std::string>>> fork(std::string id, model::ForkRequest request,
+                                                     Requester requester = Requester());
     [[nodiscard]] Snapshots& snapshots() { return snapshots_; }
     [[nodiscard]] Pools& pools() { return pools_; }
 
@@ -126,6 +132,15 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<Status> bring_up(Admitted& admitted);
     Awaitable<void> undo(std::string id);
     Result<Created> replay(const std::string& id, const IdempotencyKey& key) const;
+
+    struct Litter;
+    [[nodiscard]] Status check_forkable(const std::string& id) const;
+    Awaitable<Result<runtime::SnapshotReference>> keep_for_copies(std::string id,
+                                                                  std::string fork_id);
+    Awaitable<Status> bring_up_all(std::shared_ptr<Litter> litter);
+    Awaitable<void> bring_up_one(std::shared_ptr<Litter> litter, std::size_t which);
+    Awaitable<Status> settle_all(Litter& litter);
+    Awaitable<void> undo_all(Litter& litter);
 
     Awaitable<Status> remove_once(std::string id, bool only_if_due, bool& skipped);
     Awaitable<Status> remove_locked(std::string id, bool only_if_due, bool& skipped);

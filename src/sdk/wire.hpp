@@ -27,6 +27,8 @@ std::string encode_metadata_filter(const std::map<std::string, std::string>& met
 Result<std::string> decode_created_id(std::string_view body);
 Result<SandboxInfo> decode_sandbox(std::string_view body);
 Result<SandboxPage> decode_sandbox_page(std::string_view body);
+std::string encode_fork(const ForkOptions& options);
+Result<std::vector<SandboxInfo>> decode_forks(std::string_view body);
 Result<TimePoint> decode_expiry(std::string_view body);
 Result<Endpoint> decode_endpoint(std::string_view body);
 Result<std::string> decode_version(std::string_view body);

@@ -57,6 +57,8 @@ OTHERS = {
     ("POST", "/metrics/events"): {
         "eventType": "sandbox.create", "createDurationMs": 5, "success": False, "sandboxId": "x", "image": "y"},
     ("POST", NOBODY + "/snapshots"): {"name": "n"},
+    ("POST", NOBODY + "/fork"): {
+        "count": 2, "timeout": 60, "metadata": {"a": "b"}, "env": {"A": "b"}, "entrypoint": ["x", "y"]},
     ("POST", "/snapshots/nobody/image"): {"reference": "no-such-image:1", "config": IMAGE_CONFIG},
     ("POST", "/images/tag"): {
         "source": "no-such-image:1", "reference": "no-such-image:2", "config": IMAGE_CONFIG},

@@ -70,7 +70,10 @@ Status FileCopy::content(int from, int to, const struct stat& info) {
     if (info.st_size == 0) return {};
     if (reflink_) {
         if (::ioctl(to, FICLONE, from) == 0) return {};
-        reflink_ = false;
+        if (errno == ENOSPC || errno == EDQUOT || errno == EIO) return last_error("share blocks");
+        // What is wrong with one file alone, such as one in use for swapping, says nothing about
+        // the next.
+        if (errno != EINVAL && errno != ETXTBSY) reflink_ = false;
     }
     // Blocks of 512 bytes: a file with fewer than its size takes has holes.
     if (info.st_blocks * 512 >= info.st_size) return range(from, to, 0, info.st_size);

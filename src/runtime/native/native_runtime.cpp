@@ -96,6 +96,7 @@ class NativeRuntime final : public Runtime {
         capabilities.pause = can_freeze_;
         capabilities.snapshots = can_freeze_;
         capabilities.snapshot_content = can_freeze_;
+        capabilities.forks = can_freeze_;
         capabilities.pools = true;
         capabilities.hooks = true;
         capabilities.host_volumes = true;
@@ -106,6 +107,8 @@ class NativeRuntime final : public Runtime {
     Awaitable<Status> resume(const std::string& id) override;
     Awaitable<Result<SnapshotReference>> snapshot(const std::string& sandbox_id,
                                                   const std::string& snapshot_id) override;
+    Awaitable<Result<SnapshotReference>> fork(const std::string& sandbox_id,
+                                              const std::string& fork_id) override;
     Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot) override;
     Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots() override;
     Awaitable<Result<SnapshotContent>> open_snapshot(const SnapshotReference& snapshot) override;
@@ -120,6 +123,8 @@ class NativeRuntime final : public Runtime {
     Awaitable<Result<CreateRequest>> plan(const SandboxSpec& spec,
                                           std::shared_ptr<std::vector<std::string>> made);
     Awaitable<Status> pull(const SandboxSpec& spec);
+    Awaitable<Result<SnapshotReference>> keep(std::string sandbox, std::string name,
+                                              bool for_copies);
 
     asio::thread_pool* blocking_;
     image::Store* images_;
@@ -221,13 +226,21 @@ Awaitable<Status> NativeRuntime::resume(const std::string& id) {
 
 Awaitable<Result<SnapshotReference>> NativeRuntime::snapshot(const std::string& sandbox_id,
                                                              const std::string& snapshot_id) {
+    return keep(sandbox_id, snapshot_id, false);
+}
+
+Awaitable<Result<SnapshotReference>> NativeRuntime::fork(const std::string& sandbox_id,
+                                                         const std::string& fork_id) {
+    return keep(sandbox_id, fork_id, true);
+}
+
+Awaitable<Result<SnapshotReference>> NativeRuntime::keep(std::string sandbox, std::string name,
+                                                         bool for_copies) {
     using Taken = Result<SnapshotReference>;
-    const std::string sandbox = sandbox_id;
-    const std::string name = snapshot_id;
     SnapshotReference reference(name, name);
     auto client = co_await link_->client();
     if (!client) co_return Taken(client.error());
-    auto status = co_await (*client)->snapshot(sandbox, name);
+    auto status = co_await (*client)->snapshot(sandbox, name, for_copies);
     if (status) co_return Taken(std::move(reference));
     const bool unknown = status.error().code() == ErrorCode::unavailable ||
                          status.error().code() == ErrorCode::timeout;
@@ -255,6 +268,7 @@ Awaitable<Result<std::vector<SnapshotReference>>> NativeRuntime::list_snapshots(
         if (!records) return records.error();
         std::vector<SnapshotReference> out;
         for (const SnapshotRecord& record : *records) {
+            if (record.source) continue;
             out.emplace_back(record.id, record.id);
             // The state directory is this server's alone.
             out.back().owned = true;

@@ -207,7 +207,7 @@ void fields(auto& a, ResumeRequest& m) {
     put_all(a, m.request, m.id);
 }
 void fields(auto& a, SnapshotRequest& m) {
-    put_all(a, m.request, m.id, m.snapshot);
+    put_all(a, m.request, m.id, m.snapshot, m.for_copies);
 }
 void fields(auto& a, RemoveSnapshotRequest& m) {
     put_all(a, m.request, m.snapshot);

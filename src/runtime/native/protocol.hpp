@@ -15,7 +15,7 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 2;
+inline constexpr std::uint32_t protocol_version = 3;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -113,11 +113,12 @@ struct ResumeRequest {
     std::uint64_t request = 0;
     std::string id;
 };
-/// Undone when the connection is lost meanwhile.
+/// Undone when the connection is lost meanwhile; with `for_copies`, also when it is lost later.
 struct SnapshotRequest {
     std::uint64_t request = 0;
     std::string id;
     std::string snapshot;
+    bool for_copies = false;  ///< no snapshot of its own: what copies of the sandbox stand on
 };
 struct RemoveSnapshotRequest {
     std::uint64_t request = 0;

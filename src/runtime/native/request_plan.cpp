@@ -45,6 +45,7 @@ Environment sandbox_environment(const SandboxSpec& spec) {
 struct Base {
     ImageOrigin image;
     std::vector<std::string> snapshot_layers;
+    std::optional<SandboxDescription> source;  ///< of copies
 };
 
 Result<ImageOrigin> resolve_image(image::Store& images, const std::string& reference) {
@@ -79,7 +80,9 @@ Result<Base> resolve_base(image::Store& images, const SnapshotFiles& snapshots,
     if (!record) return record.error();
     base.snapshot_layers = std::move(record->layers);
     base.image = std::move(record->image);
-    if (base.image.usr.empty()) return base;
+    base.source = std::move(record->source);
+    // A copy stands on exactly what its source stands on.
+    if (base.image.usr.empty() || base.source) return base;
     // The host's image changes with the host; only the present one is kept over a restart of it.
     auto origin = resolve_image(images, base.image.reference);
     if (!origin) return origin.error().within("image below the snapshot");
@@ -201,11 +204,13 @@ Result<CreateRequest> RequestPlanner::plan(const SandboxSpec& spec,
     request.usr = std::move(base->image.usr);
     request.image_env = config.env;
     request.snapshot_layers = std::move(base->snapshot_layers);
-    request.env = merge(merge(std::move(config.env), sandbox_environment(spec)), spec.env);
+    Environment below = base->source ? std::move(base->source->environment) : config.env;
+    request.env = merge(merge(std::move(below), sandbox_environment(spec)), spec.env);
     request.entrypoint = spec.entrypoint;
     request.working_directory = std::move(config.working_directory);
     request.user = std::move(config.user);
-    request.limits = spec.limits;
+    // All limits of the source, also those that its row does not know.
+    request.limits = base->source ? base->source->limits : spec.limits;
     if (request.limits.pids == 0) request.limits.pids = default_pids_;
     if (auto s = add_requests(spec.resource_requests, request); !s) return s.error();
     if (auto s = add_hooks(spec, request); !s) return s.error();

@@ -49,7 +49,8 @@ class SandboxTable {
     void pause(const std::string& id, Done done);
     void resume(const std::string& id, Done done);
     /// Stands still while its writable layer is copied. On failure nothing of the snapshot is left.
-    void snapshot(const std::string& id, const std::string& snapshot, Done done);
+    /// `for_copies`: no snapshot, but what copies of the sandbox start from.
+    void snapshot(const std::string& id, const std::string& snapshot, bool for_copies, Done done);
     /// Whoever wanted it is gone: undone, if it is still being made.
     void cancel_snapshot(const std::string& snapshot);
     /// Layers of snapshots below all sandboxes.
@@ -66,8 +67,10 @@ class SandboxTable {
     enum class State : std::uint8_t { waiting, starting, running, exited, removing };
     /// A snapshot that is being made.
     struct Copying {
-        Copying(std::string name, Done told) : id(std::move(name)), done(std::move(told)) {}
+        Copying(std::string name, bool copies, Done told)
+            : id(std::move(name)), for_copies(copies), done(std::move(told)) {}
         std::string id;
+        bool for_copies;
         std::uint64_t job = 0;  ///< 0 while the sandbox is being stopped
         bool unwanted = false;
         Done done;

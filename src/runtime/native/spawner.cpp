@@ -141,6 +141,8 @@ void Spawner::close(const std::shared_ptr<Connection>& peer) {
     peers_.remove(peer);
     for (const std::string& snapshot : peer->snapshots)
         sandboxes_.cancel_snapshot(snapshot);
+    for (const std::string& base : peer->bases)
+        (void)snapshots_.remove(base);
 }
 
 void Spawner::on_message(const std::shared_ptr<Connection>& peer) {
@@ -184,7 +186,9 @@ void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
     } else if (auto* snapshot = std::get_if<SnapshotRequest>(&message)) {
         take_snapshot(peer, *snapshot);
     } else if (auto* removal = std::get_if<RemoveSnapshotRequest>(&message)) {
-        settle(weak, removal->request)(snapshots_.remove(removal->snapshot));
+        auto removed = snapshots_.remove(removal->snapshot);
+        if (removed) peer->bases.erase(removal->snapshot);
+        settle(weak, removal->request)(removed);
     } else if (auto* logs = std::get_if<LogsRequest>(&message)) {
         send_text(peer, logs->request, sandboxes_.output(logs->id));
     } else if (auto* inspect = std::get_if<InspectRequest>(&message)) {
@@ -205,10 +209,13 @@ void Spawner::take_snapshot(const std::shared_ptr<Connection>& peer,
                             const SnapshotRequest& request) {
     const Peer weak = peer;
     peer->snapshots.insert(request.snapshot);
-    sandboxes_.snapshot(request.id, request.snapshot,
-                        [weak, name = request.snapshot,
+    sandboxes_.snapshot(request.id, request.snapshot, request.for_copies,
+                        [weak, name = request.snapshot, for_copies = request.for_copies,
                          told = settle(weak, request.request)](const Status& status) {
-                            if (const auto held = weak.lock()) held->snapshots.erase(name);
+                            if (const auto held = weak.lock()) {
+                                held->snapshots.erase(name);
+                                if (status && for_copies) held->bases.insert(name);
+                            }
                             told(status);
                         });
 }

@@ -35,6 +35,7 @@ class Spawner {
         EventLoop::Watch watch;
         UniqueFd writable_descriptor;
         std::set<std::string> snapshots;  ///< that it waits for
+        std::set<std::string> bases;      ///< of copies that it makes
         EventLoop::Watch writable;
     };
     using Peer = std::weak_ptr<Connection>;

@@ -282,8 +282,8 @@ Awaitable<Status> SpawnerClient::resume(std::string id) {
     return demand(std::move(request), answer_timeout);
 }
 
-Awaitable<Status> SpawnerClient::snapshot(std::string id, std::string snapshot) {
-    SnapshotRequest request{0, std::move(id), std::move(snapshot)};
+Awaitable<Status> SpawnerClient::snapshot(std::string id, std::string snapshot, bool for_copies) {
+    SnapshotRequest request{0, std::move(id), std::move(snapshot), for_copies};
     return demand(std::move(request), snapshot_timeout);
 }
 

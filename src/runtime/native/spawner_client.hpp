@@ -34,7 +34,7 @@ class SpawnerClient {
     Awaitable<Result<std::vector<Observed>>> list();
     Awaitable<Status> pause(std::string id);
     Awaitable<Status> resume(std::string id);
-    Awaitable<Status> snapshot(std::string id, std::string snapshot);
+    Awaitable<Status> snapshot(std::string id, std::string snapshot, bool for_copies);
     Awaitable<Status> remove_snapshot(std::string snapshot);
     Awaitable<Result<std::string>> output(std::string id);
     /// For parse_view().

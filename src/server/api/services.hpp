@@ -53,6 +53,8 @@ using Mount = std::string_view;
 void add_sandbox_routes(http::Router& router, Services& services, Mount mount);
 /// POST /sandboxes/{id}/pause and /resume.
 void add_pause_routes(http::Router& router, Services& services, Mount mount);
+/// POST /sandboxes/{id}/fork.
+void add_fork_routes(http::Router& router, Services& services, Mount mount);
 void add_snapshot_routes(http::Router& router, Services& services, Mount mount);
 void add_pool_routes(http::Router& router, Services& services, Mount mount);
 /// /sandboxes/{id}/networkpolicy.

@@ -64,7 +64,7 @@ std::vector<Message> samples() {
             SlotReady{},
             PauseRequest{10, "x"},
             ResumeRequest{11, "x"},
-            SnapshotRequest{12, "x", "y"},
+            SnapshotRequest{12, "x", "y", true},
             RemoveSnapshotRequest{13, "y"},
             LogsRequest{14, "x"},
             InspectRequest{15, "x"},

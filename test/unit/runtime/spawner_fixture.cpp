@@ -196,6 +196,19 @@ Result<SnapshotReference> SpawnerFixture::snapshot(const std::string& id,
     });
 }
 
+Result<SnapshotReference> SpawnerFixture::fork(const std::string& id, const std::string& fork_id) {
+    using Kept = Result<SnapshotReference>;
+    return run<Kept>([&]() -> Awaitable<Kept> { co_return co_await runtime_->fork(id, fork_id); });
+}
+
+Result<SnapshotContent> SpawnerFixture::open_snapshot(const std::string& snapshot_id) {
+    using Opened = Result<SnapshotContent>;
+    return run<Opened>([&]() -> Awaitable<Opened> {
+        SnapshotReference reference(snapshot_id, snapshot_id);
+        co_return co_await runtime_->open_snapshot(reference);
+    });
+}
+
 Status SpawnerFixture::remove_snapshot(const std::string& snapshot_id) {
     return run<Status>([&]() -> Awaitable<Status> {
         SnapshotReference reference(snapshot_id, snapshot_id);

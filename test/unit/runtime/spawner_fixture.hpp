@@ -45,6 +45,8 @@ class SpawnerFixture {
     /// The same; calls `meanwhile` again and again until it returns true.
     Result<SnapshotReference> snapshot(const std::string& id, const std::string& snapshot_id,
                                        const std::function<bool()>& meanwhile);
+    Result<SnapshotReference> fork(const std::string& id, const std::string& fork_id);
+    Result<SnapshotContent> open_snapshot(const std::string& snapshot_id);
     Status remove_snapshot(const std::string& snapshot_id);
     Result<std::string> logs(const std::string& id, const LogQuery& query);
     Result<Inspection> inspect(const std::string& id);
