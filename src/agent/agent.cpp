@@ -3,6 +3,7 @@
 #include "agent/hooks/hooks.hpp"
 #include "agent/log_file.hpp"
 #include "agent/process/entrypoint.hpp"
+#include "agent/publish.hpp"
 #include "agent/routes.hpp"
 #include "agent/services.hpp"
 #include "agent/signals.hpp"
@@ -139,7 +140,7 @@ class Agent {
         if (!listener) return listener.error();
         server_.emplace(services_.executor, make_handler(services_));
         server_->serve(std::move(*listener));
-        return {};
+        return publish(services_.executor, std::move(options_.publications));
     }
 
     Result<std::unique_ptr<net::Listener>> open_listener() {

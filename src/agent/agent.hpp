@@ -14,12 +14,22 @@ namespace opensandbox::agent {
 
 class LogFile;
 
+/// A socket in another network that already listens, and the port of this one that its connections
+/// are handed on to.
+struct Publication {
+    Publication(UniqueFd l, std::uint16_t p) : listener(std::move(l)), port(p) {}
+    UniqueFd listener;
+    std::uint16_t port;
+};
+
 /// How one agent runs. Source: execd contract sections 1.1 and 11.
 struct AgentOptions {
     AgentOptions() = default;
 
     /// A socket that already listens (native slots); when empty, `host`:`port` is bound.
     UniqueFd listener;
+    /// Ports that are published elsewhere.
+    std::vector<Publication> publications;
     /// "::" takes IPv4 connections, too; where the kernel has no IPv6 it means 0.0.0.0.
     std::string host = "::";
     std::uint16_t port = 44772;

@@ -19,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -68,7 +69,8 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     /// `<P>::SANDBOX_NOT_FOUND`. The JSON is valid until the next suspension.
     [[nodiscard]] Result<std::string_view> get(std::string_view id) const;
     [[nodiscard]] std::string list(const ListQuery& query) const { return index_.list(query); }
-    /// Concurrent removals of one sandbox are one.
+    /// Concurrent removals of one sandbox are one. A full disk does not stop it: the row goes when
+    /// there is space again, at the latest a second after.
     Awaitable<Status> remove(std::string id);
     /// The new expiry. Past times 400, sandboxes without expiry 409 (lifecycle 2.4).
     Awaitable<Result<Timestamp>> renew(std::string id, Timestamp expires_at);
@@ -95,6 +97,8 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<Result<std::string>> logs(std::string id, runtime::LogQuery query);
     /// As its backend sees it. Where the backend knows nothing of it, what its row says.
     Awaitable<Result<runtime::Inspection>> inspect(std::string id);
+    /// What sandboxes use that are somebody's, of at most `limit` of them.
+    Awaitable<Result<std::vector<runtime::SandboxUsage>>> usage(std::size_t limit);
     /// Oldest first; empty when it is unknown.
     [[nodiscard]] std::vector<SandboxEvent> events(std::string_view id) const;
 
@@ -147,6 +151,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<void> expire(std::string id);
     Awaitable<void> run_expiry();
     Awaitable<void> forget_old_keys();
+    Awaitable<void> drop_late_rows();
 
     Awaitable<Status> set_status(std::string id, model::SandboxStatus status);
     Awaitable<Status> turn_over(std::string id, bool to_paused);
@@ -179,6 +184,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Pools pools_;
     QuotaLedger quotas_;
     net::Event wake_;
+    std::set<std::string> late_rows_;  ///< of sandboxes that are gone, still in the store
     std::map<std::string, std::shared_ptr<Removal>, std::less<>> removals_;
     std::size_t busy_ = 0;  ///< creates and removals in flight
     bool stopping_ = false;

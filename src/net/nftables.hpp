@@ -63,6 +63,11 @@ class Rule {
     /// These two look at IPv4 headers: after is_ipv4 only.
     Rule& source(const Ipv4Address& network, unsigned prefix, bool inside = true);
     Rule& destination(const Ipv4Address& network, unsigned prefix, bool inside = true);
+    /// Of TCP and UDP: after transport() only.
+    Rule& destination_port(std::uint16_t port);
+    /// The links it came by and leaves by are members of the same network: `networks` maps a link's
+    /// name to the number of its network, `members` has (number, name) of each.
+    Rule& within_network(std::string_view networks, std::string_view members);
     /// In any of the states.
     Rule& connection(std::uint32_t states);
     /// Its destination was rewritten.
@@ -83,6 +88,8 @@ class Rule {
     Rule& reject_as_prohibited();
     /// Gives the packet the address of the link it leaves by.
     Rule& masquerade();
+    /// Sends the connection to this IPv4 address and port instead; in chains of type nat.
+    Rule& translate_destination(const Ipv4Address& address, std::uint16_t port);
 
     [[nodiscard]] bool valid() const { return size_ <= limit; }
     [[nodiscard]] nftnl_rule* native() const { return rule_.get(); }
@@ -104,6 +111,18 @@ class Rule {
     std::size_t size_ = 0;
 };
 
+/// Keys of a set, and for a map what each stands for.
+enum class SetKind : std::uint8_t {
+    networks,  ///< map of link name to number
+    members,   ///< set of (number, link name)
+};
+
+/// One element of either kind.
+struct SetElement {
+    std::string link;  ///< 1 to 15 bytes
+    std::uint32_t number = 0;
+};
+
 /// A transaction: the kernel applies all of it or nothing, and no packet sees a state between.
 /// Names are 1 to 255 bytes. Table, chain and counter names are checked by `commit`.
 class Transaction {
@@ -121,6 +140,13 @@ class Transaction {
     /// about are accepted. `type` is "filter", "nat" or "route".
     void add_base_chain(Family family, std::string_view table, std::string_view chain,
                         const char* type, Hook hook, std::int32_t priority);
+    void add_set(Family family, std::string_view table, std::string_view set, SetKind kind);
+    /// Success also when it is there already with the same number.
+    void add_element(Family family, std::string_view table, std::string_view set, SetKind kind,
+                     const SetElement& element);
+    /// Refused when it is not there.
+    void delete_element(Family family, std::string_view table, std::string_view set, SetKind kind,
+                        const SetElement& element);
     /// At the end of the chain.
     void add_rule(Family family, std::string_view table, std::string_view chain, const Rule& rule);
 
@@ -131,12 +157,16 @@ class Transaction {
     template <class Build>
     void append(std::string label, std::uint16_t type, Family family, std::uint16_t flags,
                 const Build& build);
+    void change_element(std::uint16_t type, std::string_view verb, Family family,
+                        std::string_view table, std::string_view set, SetKind kind,
+                        const SetElement& element);
     void finish(const void* message);
     void check_name(std::string_view name);
 
     std::vector<std::uint8_t> datagram_;
     std::vector<std::string> steps_;  ///< what message n does; its sequence number is n + 1
     std::vector<std::uint8_t> scratch_;
+    std::uint32_t sets_ = 0;
     std::optional<Error> failed_;
 };
 

@@ -41,6 +41,10 @@ Awaitable<Result<SnapshotReference>> Runtime::fork(const std::string& /*sandbox_
     co_return lacking(*this, "Forking");
 }
 
+Awaitable<Result<std::vector<SandboxUsage>>> Runtime::usage(std::size_t /*limit*/) {
+    co_return std::vector<SandboxUsage>();
+}
+
 Awaitable<Result<std::string>> Runtime::logs(const std::string& /*id*/, const LogQuery& /*query*/) {
     co_return lacking(*this, "Reading logs");
 }

@@ -10,6 +10,7 @@
 #include "model/volume.hpp"
 #include "net/stream.hpp"
 #include "runtime/inspection.hpp"
+#include "runtime/usage.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -30,7 +31,31 @@ struct ResourceLimits {
     double cpu_cores = 0;  ///< 0.01 or more
     std::uint64_t memory_bytes = 0;
     std::uint64_t pids = 0;
-    std::int64_t gpus = 0;  ///< -1: all
+    std::int64_t gpus = 0;            ///< -1: all
+    std::uint64_t disk_bytes = 0;     ///< of the writable layer
+    std::uint64_t open_files = 0;     ///< of every process
+    std::uint64_t network_rate = 0;   ///< bytes a second, each way
+    std::uint64_t io_read_rate = 0;   ///< bytes a second from the disk of the writable layer
+    std::uint64_t io_write_rate = 0;  ///< bytes a second to it
+};
+
+/// How a sandbox reaches others.
+struct NetworkChoice {
+    NetworkChoice() = default;
+    bool chosen = false;   ///< one of the next two was asked for, or explicitly neither
+    bool none = false;     ///< nothing but its own loopback
+    std::string shared;    ///< name of a network whose members reach each other; empty: none
+    std::string hostname;  ///< a DNS label; empty: from the id
+    std::vector<std::uint16_t> published;  ///< its ports that get one of the host's
+};
+
+/// A file system in memory, empty at first, which counts as the sandbox's memory.
+struct MemoryVolume {
+    MemoryVolume() = default;
+    MemoryVolume(std::string path, std::uint64_t bytes)
+        : mount_path(std::move(path)), size(bytes) {}
+    std::string mount_path;  ///< absolute, inside
+    std::uint64_t size = 0;  ///< bytes
 };
 
 /// A snapshot as its backend knows it.
@@ -67,6 +92,9 @@ struct Capabilities {
     bool claim_volumes = false;
     bool bucket_volumes = false;
     bool gpus = false;
+    bool fine_limits = false;        ///< those beyond cpu, memory and gpu
+    bool networks = false;           ///< extensions opensandbox.io/network, /hostname, /publish
+    bool memory_volumes = false;     ///< extension opensandbox.io/tmpfs
     bool foreign_platforms = false;  ///< platforms other than the server's own
 };
 
@@ -84,6 +112,9 @@ struct SandboxSpec {
     model::StringMap resource_requests;       ///< as requested; what a backend can weigh by
     std::optional<model::Platform> platform;  ///< only when it was asked for
     std::vector<model::Volume> volumes;
+    std::vector<MemoryVolume> memory_volumes;
+    NetworkChoice network;
+    std::string tenant;  ///< whose it is; empty where there is one tenant
     std::optional<model::NetworkPolicy> network_policy;
     std::optional<model::LifecycleHooks> hooks;
     bool credential_proxy = false;
@@ -143,6 +174,13 @@ struct Figures {
     friend bool operator==(const Figures&, const Figures&) = default;
 };
 
+/// What one sandbox uses, for /metrics.
+struct SandboxUsage {
+    SandboxUsage() = default;
+    std::string id;
+    Usage usage;
+};
+
 /// All functions run on the server's event loop and never block it.
 class Runtime {
   public:
@@ -165,6 +203,8 @@ class Runtime {
     /// Called on the event loop when somebody else changed a sandbox. For backends that see it.
     virtual void on_change(std::function<void(const std::string& id, Change)> /*listener*/) {}
     [[nodiscard]] virtual Figures figures() const = 0;
+    /// What sandboxes use, of at most `limit` of them. Empty where the backend does not measure.
+    virtual Awaitable<Result<std::vector<SandboxUsage>>> usage(std::size_t limit);
     [[nodiscard]] virtual Capabilities capabilities() const { return {}; }
 
     // What not every backend can do: `unsupported` unless its capability is set.

@@ -88,6 +88,10 @@ std::unique_ptr<runtime::Runtime> make_native(Parts& parts,
     native.address_range = parts.config.address_range;
     native.pool_size = parts.config.pool_size;
     native.publish_host = parts.config.publish_host;
+    native.defaults = parts.config.native_limits;
+    native.defaults.pids = static_cast<std::uint64_t>(parts.config.native_pids);
+    native.defaults.open_files = static_cast<std::uint64_t>(parts.config.native_open_files);
+    native.network_off = parts.config.native_network_off;
     native.allowed_host_paths = parts.config.allowed_host_paths;
     native.pull_always = parts.config.registry.policy == registry::PullPolicy::always;
     if (parts.config.registry.policy != registry::PullPolicy::never) {

@@ -3,12 +3,12 @@
 #include "base/scope_exit.hpp"
 #include "runtime/native/firewall.hpp"
 #include "runtime/native/host.hpp"
+#include "runtime/native/host_network.hpp"
 #include "runtime/native/id_map.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/overlay.hpp"
 #include "runtime/native/seccomp_filter.hpp"
 
-#include <arpa/inet.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -16,7 +16,6 @@
 #include <cerrno>
 #include <csignal>
 #include <sched.h>
-#include <sstream>
 #include <unistd.h>
 
 namespace opensandbox::runtime::native {
@@ -25,64 +24,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// FNV-1a of the path, folded to 24 bits.
-std::string tag_of(const fs::path& directory) {
-    std::uint32_t hash = 2166136261U;
-    for (const char c : directory.string()) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-    }
-    char text[7];
-    std::snprintf(text, sizeof text, "%06x", (hash ^ (hash >> 24)) & 0xff'ffffU);
-    return text;
-}
-
 Status make_directory(const fs::path& path) {
     if (::mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) {
         return last_error("mkdir " + path.string());
     }
     return {};
-}
-
-/// Nameservers that a sandbox can reach: all of the host's but those on loopback.
-std::string resolver_text() {
-    std::string out;
-    bool loopback = false;
-    for (const char* path : {"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}) {
-        std::istringstream in(read_file_or_empty(path));
-        for (std::string line; std::getline(in, line);) {
-            std::istringstream words(line);
-            std::string key;
-            std::string value;
-            words >> key >> value;
-            if (key == "search" || key == "options") {
-                out += line + "\n";
-            } else if (key == "nameserver") {
-                // Sandboxes speak IPv4 to the outside.
-                in_addr parsed{};
-                if (::inet_pton(AF_INET, value.c_str(), &parsed) != 1) continue;
-                if (value.starts_with("127."))
-                    loopback = true;
-                else
-                    out += "nameserver " + value + "\n";
-            }
-        }
-        if (!loopback || out.find("nameserver ") != std::string::npos) break;
-        out.clear();
-    }
-    if (out.find("nameserver ") == std::string::npos) {
-        log::warn("no resolver of this host is reachable from sandboxes: names will not resolve");
-    }
-    return out;
-}
-
-Status prepare_network(const Host& host) {
-    auto routes = net::RouteSocket::open();
-    if (!routes) return routes.error();
-    auto loopback = routes->link_index("lo");
-    if (!loopback) return loopback.error();
-    if (auto s = routes->add_address(*loopback, host.gateway(), 32); !s) return s;
-    if (auto s = write_file("/proc/sys/net/ipv4/ip_forward", "1"); !s) return s;
-    return install_firewall({host.firewall_table(), host.range, host.link_prefix()});
 }
 
 /// Whether an overlay with its writable layer in `directory` and a lower in `lower` takes shifted
@@ -152,19 +98,6 @@ Status probe_file_systems(Host& host) {
     return {};
 }
 
-/// Routes of sandboxes carry the gateway's address and go with it: while another server has links,
-/// perhaps in the same range, it stays. The last one takes it away.
-void remove_gateway(const Host& host) {
-    auto routes = net::RouteSocket::open();
-    if (!routes) return;
-    auto links = routes->list_links("osb");
-    auto loopback = routes->link_index("lo");
-    if (!links || !links->empty() || !loopback) return;
-    if (auto s = routes->delete_address(*loopback, host.gateway(), 32); !s) {
-        log::warn("the gateway's address stays behind", {{"reason", s.error().message()}});
-    }
-}
-
 }  // namespace
 
 Result<Host> prepare_host(const SpawnerOptions& options) {
@@ -187,7 +120,6 @@ Result<Host> prepare_host(const SpawnerOptions& options) {
     auto filter = compile_seccomp_filter();
     if (!filter) return filter.error();
     host.filter = std::move(*filter);
-    host.resolver = resolver_text();
     return host;
 }
 

@@ -7,8 +7,10 @@
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/layer_copy.hpp"
+#include "runtime/native/layer_image.hpp"
 #include "runtime/native/log_selection.hpp"
 #include "runtime/native/request_plan.hpp"
+#include "runtime/native/slot_usage.hpp"
 #include "runtime/native/spawner_link.hpp"
 #include "runtime/native/spawner_options.hpp"
 
@@ -17,6 +19,9 @@
 namespace opensandbox::runtime::native {
 
 namespace {
+
+/// Files of a writable layer that are looked at to tell its size.
+constexpr std::size_t most_counted = 200'000;
 
 /// Whether a snapshot, or a sandbox whose spawner wrote it down, stands on this image.
 bool image_needed(const std::filesystem::path& state_directory, const std::string& digest) {
@@ -59,6 +64,7 @@ class NativeRuntime final : public Runtime {
     NativeRuntime(asio::any_io_executor executor, asio::thread_pool& blocking, image::Store& images,
                   NativeOptions options)
         : blocking_(&blocking),
+          state_directory_(options.state_directory),
           images_(&images),
           planner_(images, options),
           pull_image_(options.pull_image),
@@ -101,6 +107,9 @@ class NativeRuntime final : public Runtime {
         capabilities.hooks = true;
         capabilities.host_volumes = true;
         capabilities.claim_volumes = true;
+        capabilities.fine_limits = true;
+        capabilities.networks = true;
+        capabilities.memory_volumes = true;
         return capabilities;
     }
     Awaitable<Status> pause(const std::string& id) override;
@@ -114,6 +123,7 @@ class NativeRuntime final : public Runtime {
     Awaitable<Result<SnapshotContent>> open_snapshot(const SnapshotReference& snapshot) override;
     Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query) override;
     Awaitable<Result<Inspection>> inspect(const std::string& id) override;
+    Awaitable<Result<std::vector<SandboxUsage>>> usage(std::size_t limit) override;
     Awaitable<void> stop() override {
         link_->stop();
         co_return;
@@ -127,6 +137,7 @@ class NativeRuntime final : public Runtime {
                                               bool for_copies);
 
     asio::thread_pool* blocking_;
+    std::filesystem::path state_directory_;
     image::Store* images_;
     RequestPlanner planner_;
     decltype(NativeOptions::pull_image) pull_image_;
@@ -177,22 +188,30 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
     }
     auto made = std::make_shared<std::vector<std::string>>();
     auto request = co_await plan(spec, made);
-    Result<std::uint16_t> port = request ? Result<std::uint16_t>(0) : request.error();
+    Result<HostPorts> ports = request ? Result<HostPorts>(HostPorts()) : request.error();
     std::string host;
     if (request) {
         auto client = co_await link_->client();
         if (client) {
-            port = co_await (*client)->create(std::move(*request));
+            ports = co_await (*client)->create(std::move(*request));
             host = (*client)->spawner().publish_host;
         } else {
-            port = client.error();
+            ports = client.error();
         }
     }
-    if (port) co_return Created(AgentAddress(host, *port));
+    if (ports) {
+        Endpoints endpoints(AgentAddress(host, ports->agent));
+        const auto& inside = spec.network.published;
+        for (std::size_t i = 0; i < std::min(inside.size(), ports->published.size()); ++i) {
+            endpoints.published.emplace_back(inside[i],
+                                             static_cast<std::uint16_t>(ports->published[i]));
+        }
+        co_return Created(std::move(endpoints));
+    }
     if (!made->empty()) {
         asio::post(*blocking_, [planner = planner_, made] { planner.undo(*made); });
     }
-    co_return Created(port.error());
+    co_return Created(ports.error());
 }
 
 Awaitable<Status> NativeRuntime::destroy(const std::string& id) {
@@ -304,7 +323,33 @@ Awaitable<Result<Inspection>> NativeRuntime::inspect(const std::string& id) {
     if (!client) co_return Seen(client.error());
     auto view = co_await (*client)->view(name);
     if (!view) co_return Seen(view.error());
-    co_return parse_view(*view);
+    auto seen = parse_view(*view);
+    if (!seen || seen->usage.disk_bytes) co_return seen;
+    // Without a file system of its own what it wrote has to be counted.
+    const std::filesystem::path layer = layer_of_view(*view);
+    std::function<std::uint64_t()> count = [layer] {
+        return directory_usage(layer / "u", most_counted) +
+               directory_usage(layer / "u2", most_counted);
+    };
+    if (!layer.empty()) {
+        seen->usage.disk_bytes =
+            co_await net::run_blocking<std::uint64_t>(*blocking_, std::move(count));
+    }
+    co_return seen;
+}
+
+/// The spawner says which sandbox is where; reading its counters is no work for it.
+Awaitable<Result<std::vector<SandboxUsage>>> NativeRuntime::usage(std::size_t limit) {
+    using Measured = Result<std::vector<SandboxUsage>>;
+    if (limit == 0) co_return Measured(std::vector<SandboxUsage>());
+    auto client = co_await link_->client();
+    if (!client) co_return Measured(client.error());
+    auto slots = co_await (*client)->slots(static_cast<std::uint32_t>(limit));
+    if (!slots) co_return Measured(slots.error());
+    std::function<Measured()> measure = [state = state_directory_, text = std::move(*slots)] {
+        return Measured(measure_slots(state, text));
+    };
+    co_return co_await net::run_blocking<Measured>(*blocking_, std::move(measure));
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ void fields(auto& a, Exit& m) {
     put_all(a, m.code, m.signal, m.reason, m.message, m.at);
 }
 void fields(auto& a, VolumeMount& m) {
-    put_all(a, m.name, m.source, m.sub_path, m.target, m.read_only);
+    put_all(a, m.name, m.source, m.sub_path, m.target, m.read_only, m.size);
 }
 void fields(auto& a, SlotId& m) {
     put_all(a, m.serial, m.index);
@@ -152,11 +152,13 @@ void fields(auto& a, HelloReply& m) {
 void fields(auto& a, CreateRequest& m) {
     put_all(a, m.request, m.id, m.image, m.digest, m.image_env, m.layers, m.snapshot_layers, m.usr,
             m.env, m.entrypoint, m.working_directory, m.user, m.limits.cpu_cores,
-            m.limits.memory_bytes, m.limits.pids, m.cpu_request, m.memory_request, m.volumes,
-            m.claims, m.own_claims, m.start_seconds, m.hooks, m.agent_token, m.hostname);
+            m.limits.memory_bytes, m.limits.pids, m.limits.disk_bytes, m.limits.open_files,
+            m.limits.network_rate, m.limits.io_read_rate, m.limits.io_write_rate, m.cpu_request,
+            m.memory_request, m.volumes, m.claims, m.own_claims, m.start_seconds, m.hooks,
+            m.agent_token, m.hostname, m.no_network, m.network, m.published);
 }
 void fields(auto& a, CreateReply& m) {
-    put_all(a, m.request, m.port);
+    put_all(a, m.request, m.ports.agent, m.ports.published);
 }
 void fields(auto& a, DestroyRequest& m) {
     put_all(a, m.request, m.id);
@@ -166,7 +168,8 @@ void fields(auto& a, ListRequest& m) {
 }
 void fields(auto& a, ObservedReply& m) {
     put_all(a, m.request, m.sandbox.id, m.sandbox.endpoints.agent.host,
-            m.sandbox.endpoints.agent.port, m.sandbox.paused, m.sandbox.exit);
+            m.sandbox.endpoints.agent.port, m.sandbox.endpoints.published, m.sandbox.paused,
+            m.sandbox.exit);
 }
 void fields(auto& a, DoneReply& m) {
     put_all(a, m.request);
@@ -217,6 +220,12 @@ void fields(auto& a, LogsRequest& m) {
 }
 void fields(auto& a, InspectRequest& m) {
     put_all(a, m.request, m.id);
+}
+void fields(auto& a, SlotsRequest& m) {
+    put_all(a, m.request, m.limit);
+}
+void fields(auto& a, NetworkMember& m) {
+    put_all(a, m.address, m.network, m.names);
 }
 void fields(auto& a, TextReply& m) {
     put_all(a, m.request, m.text);

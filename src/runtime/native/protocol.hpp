@@ -40,13 +40,14 @@ struct HelloReply {
     std::string publish_host;
 };
 
-/// A directory or file of the host that a sandbox gets.
+/// A directory or file of the host that a sandbox gets, or a file system in memory.
 struct VolumeMount {
     std::string name;      ///< in the request, for messages
-    std::string source;    ///< real path on the host, without links
+    std::string source;    ///< real path on the host, without links; empty: in memory
     std::string sub_path;  ///< below it, or empty
     std::string target;    ///< absolute, inside
     bool read_only = false;
+    std::uint64_t size = 0;  ///< bytes; of what is in memory only
 };
 
 /// Makes a sandbox. Passed on to the slot as it is, with the slot's own fields filled in.
@@ -73,11 +74,20 @@ struct CreateRequest {
     std::string hooks;                    ///< OPENSANDBOX_LIFECYCLE for the agent, or empty
     std::string agent_token;
     std::string hostname;
+    bool no_network = false;
+    std::string network;                   ///< shared one, with its tenant; empty: none
+    std::vector<std::uint32_t> published;  ///< its ports that get one of the host's
+};
+
+/// Where a sandbox is reached on the host.
+struct HostPorts {
+    std::uint16_t agent = 0;
+    std::vector<std::uint32_t> published;  ///< in the request's order
 };
 
 struct CreateReply {
     std::uint64_t request = 0;
-    std::uint16_t port = 0;
+    HostPorts ports;
 };
 
 struct DestroyRequest {
@@ -136,6 +146,12 @@ struct InspectRequest {
     std::string id;
 };
 
+/// The text has a line "id serial" for each of at most `limit` sandboxes that run.
+struct SlotsRequest {
+    std::uint64_t request = 0;
+    std::uint32_t limit = 0;
+};
+
 struct TextReply {
     std::uint64_t request = 0;
     std::string text;
@@ -174,14 +190,23 @@ struct SlotRemoved {
     SlotId slot;
 };
 
+/// Spawner to resolver: the sandbox at this address goes by these names in this network; without
+/// names it is gone.
+struct NetworkMember {
+    std::uint32_t address = 0;
+    std::string network;
+    std::vector<std::string> names;
+};
+
 /// Slot to its maker: the blank waits; or to the spawner: a command works.
 struct SlotReady {};
 
-using Message = std::variant<Hello, HelloReply, CreateRequest, CreateReply, DestroyRequest,
-                             ListRequest, ObservedReply, DoneReply, FailedReply, ExitNotice,
-                             FiguresNotice, MakeSlot, RemoveSlot, SlotMade, SlotFailed, SlotRemoved,
-                             SlotReady, PauseRequest, ResumeRequest, SnapshotRequest,
-                             RemoveSnapshotRequest, LogsRequest, InspectRequest, TextReply>;
+using Message =
+    std::variant<Hello, HelloReply, CreateRequest, CreateReply, DestroyRequest, ListRequest,
+                 ObservedReply, DoneReply, FailedReply, ExitNotice, FiguresNotice, MakeSlot,
+                 RemoveSlot, SlotMade, SlotFailed, SlotRemoved, SlotReady, PauseRequest,
+                 ResumeRequest, SnapshotRequest, RemoveSnapshotRequest, LogsRequest, InspectRequest,
+                 TextReply, SlotsRequest, NetworkMember>;
 
 std::string encode(const Message& message);
 

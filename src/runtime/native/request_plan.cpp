@@ -1,6 +1,7 @@
 #include "runtime/native/request_plan.hpp"
 
 #include "agent/hooks/hook_plan.hpp"
+#include "image/digest.hpp"
 #include "model/lifecycle_hooks.hpp"
 #include "model/resource_quantity.hpp"
 #include "runtime/host_volume.hpp"
@@ -127,6 +128,22 @@ Status add_hooks(const SandboxSpec& spec, CreateRequest& request) {
     return {};
 }
 
+/// Tenants may use the same names for volumes of their own.
+std::string name_for(const std::string& claim, const std::string& tenant) {
+    if (tenant.empty()) return claim;
+    constexpr std::size_t enough = 16;
+    return claim + "." + image::sha256_hex(tenant).substr(0, enough);
+}
+
+ResourceLimits with_defaults(ResourceLimits limits, const ResourceLimits& defaults) {
+    for (const auto member : {&ResourceLimits::pids, &ResourceLimits::disk_bytes,
+                              &ResourceLimits::open_files, &ResourceLimits::network_rate,
+                              &ResourceLimits::io_read_rate, &ResourceLimits::io_write_rate}) {
+        if (limits.*member == 0) limits.*member = defaults.*member;
+    }
+    return limits;
+}
+
 Error bad_volume(const model::Volume& volume, std::string_view code, std::string_view text) {
     return {ErrorCode::invalid_argument, "VOLUME::" + std::string(code),
             "volumes." + volume.name + "." + std::string(text)};
@@ -140,7 +157,8 @@ bool is_kernel_path(std::string_view path) {
 
 }  // namespace
 
-Result<VolumeMount> RequestPlanner::add_volume(const model::Volume& volume, CreateRequest& request,
+Result<VolumeMount> RequestPlanner::add_volume(const model::Volume& volume,
+                                               const std::string& tenant, CreateRequest& request,
                                                std::vector<std::string>& made) const {
     VolumeMount mount;
     mount.name = volume.name;
@@ -164,26 +182,42 @@ Result<VolumeMount> RequestPlanner::add_volume(const model::Volume& volume, Crea
     if (!is_valid_sub_path(volume.sub_path)) {
         return bad_volume(volume, "INVALID_SUB_PATH", "subPath: must be relative, without '..'.");
     }
-    auto fresh = claims_.ensure(claim->claim_name, claim->create_if_missing);
+    const std::string name = name_for(claim->claim_name, tenant);
+    auto fresh = claims_.ensure(name, claim->create_if_missing);
     if (!fresh) return fresh.error().within("volumes." + volume.name);
-    if (*fresh) made.push_back(claim->claim_name);
-    if (*fresh && claim->delete_with_sandbox) request.own_claims.push_back(claim->claim_name);
-    request.claims.push_back(claim->claim_name);
-    mount.source = claims_.path(claim->claim_name).string();
+    if (*fresh) made.push_back(name);
+    if (*fresh && claim->delete_with_sandbox) request.own_claims.push_back(name);
+    request.claims.push_back(name);
+    mount.source = claims_.path(name).string();
     mount.sub_path = volume.sub_path;
     return mount;
 }
 
+void RequestPlanner::add_network(const SandboxSpec& spec, CreateRequest& request) const {
+    const NetworkChoice& wanted = spec.network;
+    request.hostname = wanted.hostname.empty() ? spec.id.substr(0, 8) : wanted.hostname;
+    request.no_network = wanted.none || (network_off_ && !wanted.chosen);
+    // Tenants may use the same names.
+    if (!wanted.shared.empty()) request.network = spec.tenant + "/" + wanted.shared;
+    request.published.assign(wanted.published.begin(), wanted.published.end());
+}
+
 Status RequestPlanner::add_volumes(const SandboxSpec& spec, CreateRequest& request,
                                    std::vector<std::string>& made) const {
-    if (spec.volumes.size() > max_volumes) {
+    if (spec.volumes.size() + spec.memory_volumes.size() > max_volumes) {
         return Error(ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER",
                      "volumes: at most " + std::to_string(max_volumes) + " fit a sandbox.");
     }
     for (const model::Volume& volume : spec.volumes) {
-        auto mount = add_volume(volume, request, made);
+        auto mount = add_volume(volume, spec.tenant, request, made);
         if (!mount) return mount.error();
         request.volumes.push_back(std::move(*mount));
+    }
+    for (const MemoryVolume& volume : spec.memory_volumes) {
+        VolumeMount& mount = request.volumes.emplace_back();
+        mount.name = "tmpfs";
+        mount.target = std::filesystem::path(volume.mount_path).lexically_normal().string();
+        mount.size = volume.size;
     }
     // What lies in another comes after it.
     std::ranges::sort(request.volumes, {}, &VolumeMount::target);
@@ -210,12 +244,11 @@ Result<CreateRequest> RequestPlanner::plan(const SandboxSpec& spec,
     request.working_directory = std::move(config.working_directory);
     request.user = std::move(config.user);
     // All limits of the source, also those that its row does not know.
-    request.limits = base->source ? base->source->limits : spec.limits;
-    if (request.limits.pids == 0) request.limits.pids = default_pids_;
+    request.limits = with_defaults(base->source ? base->source->limits : spec.limits, defaults_);
     if (auto s = add_requests(spec.resource_requests, request); !s) return s.error();
     if (auto s = add_hooks(spec, request); !s) return s.error();
     request.agent_token = spec.agent_token;
-    request.hostname = spec.id.substr(0, 8);
+    add_network(spec, request);
     if (auto s = add_volumes(spec, request, made); !s) return s.error();
     return request;
 }

@@ -20,7 +20,8 @@ class RequestPlanner {
           snapshots_(options.state_directory),
           claims_(options.state_directory),
           allowed_host_paths_(options.allowed_host_paths),
-          default_pids_(options.default_pids) {}
+          defaults_(options.defaults),
+          network_off_(options.network_off) {}
 
     /// Finds image or snapshot, checks values, makes the volumes that are to be made: their names
     /// come in `made`, also when it fails later. Blocks.
@@ -30,16 +31,18 @@ class RequestPlanner {
     [[nodiscard]] const SnapshotFiles& snapshots() const { return snapshots_; }
 
   private:
+    void add_network(const SandboxSpec& spec, CreateRequest& request) const;
     Status add_volumes(const SandboxSpec& spec, CreateRequest& request,
                        std::vector<std::string>& made) const;
-    Result<VolumeMount> add_volume(const model::Volume& volume, CreateRequest& request,
-                                   std::vector<std::string>& made) const;
+    Result<VolumeMount> add_volume(const model::Volume& volume, const std::string& tenant,
+                                   CreateRequest& request, std::vector<std::string>& made) const;
 
     image::Store* images_;
     SnapshotFiles snapshots_;
     ClaimVolumes claims_;
     std::vector<std::string> allowed_host_paths_;
-    std::uint64_t default_pids_;
+    ResourceLimits defaults_;
+    bool network_off_;
 };
 
 }  // namespace opensandbox::runtime::native

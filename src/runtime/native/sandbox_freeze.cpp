@@ -1,4 +1,5 @@
 #include "base/log.hpp"
+#include "runtime/native/layer_image.hpp"
 #include "runtime/native/sandbox_description.hpp"
 #include "runtime/native/sandbox_table.hpp"
 
@@ -146,7 +147,7 @@ void SandboxTable::copy_layers(const Entry& sandbox) {
         return end_snapshot(sandbox, Error(ErrorCode::cancelled, "nobody wants it any more"));
     }
     sandbox->copying->job = snapshots_->make(
-        std::move(record), directory,
+        std::move(record), layer_directory(directory),
         [this, sandbox](Status status) { end_snapshot(sandbox, std::move(status)); });
 }
 

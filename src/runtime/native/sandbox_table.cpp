@@ -1,6 +1,7 @@
 #include "runtime/native/sandbox_table.hpp"
 
 #include "base/log.hpp"
+#include "runtime/native/exit_reason.hpp"
 #include "runtime/native/message_socket.hpp"
 #include "runtime/native/sandbox_description.hpp"
 
@@ -100,13 +101,17 @@ void SandboxTable::on_ready(Sandbox& sandbox) {
     loop_->run_after(30ms, [scaffold] { scaffold->clear(); });
     if (sandbox.state != State::starting) return;
     sandbox.state = State::running;
-    answer(sandbox, sandbox.port);
+    HostPorts ports;
+    ports.agent = sandbox.port;
+    for (const auto& [inside, outside] : sandbox.published)
+        ports.published.push_back(outside);
+    answer(sandbox, std::move(ports));
 }
 
-void SandboxTable::answer(Sandbox& sandbox, Result<std::uint16_t> port) {
+void SandboxTable::answer(Sandbox& sandbox, Result<HostPorts> ports) {
     if (!sandbox.created) return;
     pool_->end_service();
-    std::exchange(sandbox.created, nullptr)(std::move(port));
+    std::exchange(sandbox.created, nullptr)(std::move(ports));
 }
 
 void SandboxTable::fail(const Entry& sandbox, Error error) {
@@ -154,37 +159,18 @@ void SandboxTable::on_death(const Entry& sandbox) {
         log::error("exit is not journalled",
                    {{"sandbox", sandbox->id}, {"reason", s.error().message()}});
     }
+    networks_->leave(sandbox->parts.slot);
     if (exited_) exited_(sandbox->id, *sandbox->exit);
 }
 
 Exit SandboxTable::explain(const Sandbox& sandbox, ProcessEnd end) const {
-    Exit exit;
-    exit.code = end.code;
-    exit.signal = end.signal;
+    const SlotId slot = sandbox.parts.slot;
+    const Usage usage = SlotCgroup::adopt(host_->cgroups, slot_name(slot)).usage();
+    const auto description = read_description(host_->slot_directory(slot));
+    Exit exit = explain_exit(end, usage, description ? description->limits : ResourceLimits());
     exit.at = now();
-    const auto events = SlotCgroup::adopt(host_->cgroups, slot_name(sandbox.parts.slot)).events();
-    const bool killed = end.signal == SIGKILL || end.code == 128 + SIGKILL;
-    if (killed && events.oom_kills > 0) {
-        exit.reason = "OOM_KILLED";
-        exit.message = "the memory limit was passed and the kernel ended a process";
-    } else if (end.signal == SIGKILL) {
-        exit.reason = "AGENT_KILLED";
-        exit.message = "the agent was killed from outside";
-    } else if (end.signal != 0) {
-        exit.reason = "AGENT_CRASHED";
-        exit.message = "the agent died of signal " + std::to_string(end.signal);
-    } else if (end.code < 0) {
-        exit.reason = "EXIT_UNKNOWN";
-        exit.message = "ended while nobody was watching";
-    }
-    if (end.code != 0 && events.pids_refused > 0) {
-        if (!exit.message.empty()) exit.message += "; ";
-        exit.message +=
-            "the limit of processes was hit " + std::to_string(events.pids_refused) + " times";
-    }
     return exit;
 }
-
 void SandboxTable::destroy(const std::string& id, Done done) {
     const auto found = sandboxes_.find(id);
     if (found == sandboxes_.end()) return done({});
@@ -217,6 +203,7 @@ void SandboxTable::remove(const Entry& sandbox) {
     sandbox->control_watch.reset();
     sandbox->death_watch.reset();
     const SlotId slot = sandbox->parts.slot;
+    networks_->leave(slot);
     // Mounts and namespaces go with the last descriptor.
     sandbox->parts = {};
     sandbox->scaffold.clear();
@@ -241,6 +228,7 @@ std::vector<Observed> SandboxTable::list() const {
         Observed& item = out.emplace_back();
         item.id = id;
         item.endpoints.agent = {host_->options.publish_host, sandbox->port};
+        item.endpoints.published = sandbox->published;
         item.paused = sandbox->paused && !sandbox->exit;
         item.exit = sandbox->exit;
     }
@@ -268,10 +256,15 @@ void SandboxTable::adopt_one(const JournalEntry& entry) {
     sandbox->start_time = entry.start_time;
     sandbox->exit = entry.exit;
     sandbox->digest = entry.digest;
+    std::string network;
+    std::string hostname;
     if (auto known = read_description(host_->slot_directory(entry.slot))) {
         sandbox->snapshot_layers = std::move(known->snapshot_layers);
         sandbox->claims = std::move(known->claims);
         sandbox->own_claims = std::move(known->own_claims);
+        sandbox->published = std::move(known->published);
+        network = std::move(known->network);
+        hostname = std::move(known->hostname);
     }
     sandbox->state = State::exited;
     sandboxes_.emplace(entry.id, sandbox);
@@ -285,6 +278,12 @@ void SandboxTable::adopt_one(const JournalEntry& entry) {
         sandbox->paused = entry.paused && freezer(*sandbox).asked();
         if (!sandbox->paused) (void)freezer(*sandbox).thaw();
         watch_death(sandbox);
+        // The rules were made anew.
+        auto joined = join_network(entry.slot, network, hostname, entry.id);
+        if (!joined) {
+            log::error("sandbox is without its network",
+                       {{"sandbox", entry.id}, {"reason", joined.error().message()}});
+        }
         return;
     }
     sandbox->exit = explain(*sandbox, {-1, 0});

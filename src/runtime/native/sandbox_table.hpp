@@ -7,6 +7,7 @@
 #include "runtime/native/inspection_text.hpp"
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
+#include "runtime/native/networks.hpp"
 #include "runtime/native/slot_pool.hpp"
 #include "runtime/native/snapshot_table.hpp"
 
@@ -25,11 +26,12 @@ class SandboxTable {
   public:
     /// Borrows all.
     SandboxTable(EventLoop& loop, const Host& host, SlotPool& pool, SnapshotTable& snapshots,
-                 Journal journal)
+                 Networks& networks, Journal journal)
         : loop_(&loop),
           host_(&host),
           pool_(&pool),
           snapshots_(&snapshots),
+          networks_(&networks),
           claims_(host.options.state_directory),
           jobs_(loop, host),
           journal_(std::move(journal)) {}
@@ -37,7 +39,7 @@ class SandboxTable {
     /// Takes back what lives or died since an earlier spawner; returns the slots to keep.
     Result<std::vector<SlotId>> adopt();
 
-    using Created = std::function<void(Result<std::uint16_t> port)>;
+    using Created = std::function<void(Result<HostPorts> ports)>;
     using Done = std::function<void(Status)>;
     using Exited = std::function<void(const std::string& id, const Exit&)>;
 
@@ -60,6 +62,8 @@ class SandboxTable {
     [[nodiscard]] Result<std::string> output(const std::string& id) const;
     /// For format_view().
     [[nodiscard]] Result<SandboxView> view(const std::string& id) const;
+    /// A line "id serial" for each of at most `limit` sandboxes that run.
+    [[nodiscard]] std::string slots(std::size_t limit) const;
     [[nodiscard]] std::size_t size() const { return sandboxes_.size(); }
     void on_exit(Exited listener) { exited_ = std::move(listener); }
 
@@ -85,6 +89,8 @@ class SandboxTable {
         SlotParts parts;
         std::uint64_t start_time = 0;
         std::uint16_t port = 0;
+        /// Ports of its own with those of the host that lead to them.
+        std::vector<std::pair<std::uint16_t, std::uint16_t>> published;
         std::optional<Exit> exit;
         std::optional<Error> failure;  ///< of the creation, told once all is removed
         EventLoop::Watch control_watch;
@@ -104,11 +110,16 @@ class SandboxTable {
     Status activate(Sandbox& sandbox, SlotParts parts);
     Result<std::vector<UniqueFd>> build_parts(Sandbox& sandbox) const;
     Status restore_usr(Sandbox& sandbox) const;
+    Status fit_layer(Sandbox& sandbox) const;
+    Status set_limits(const Sandbox& sandbox) const;
+    Status choose_network(const Sandbox& sandbox);
+    Status join_network(SlotId slot, const std::string& network, const std::string& hostname,
+                        const std::string& id);
     [[nodiscard]] JournalEntry journal_entry(const Sandbox& sandbox) const;
     void watch_death(const Entry& sandbox);
     void on_slot(const Entry& sandbox);
     void on_ready(Sandbox& sandbox);
-    void answer(Sandbox& sandbox, Result<std::uint16_t> port);
+    void answer(Sandbox& sandbox, Result<HostPorts> ports);
     void fail(const Entry& sandbox, Error error);
     void on_death(const Entry& sandbox);
     [[nodiscard]] Exit explain(const Sandbox& sandbox, ProcessEnd end) const;
@@ -131,6 +142,7 @@ class SandboxTable {
     const Host* host_;
     SlotPool* pool_;
     SnapshotTable* snapshots_;
+    Networks* networks_;
     ClaimVolumes claims_;
     BackgroundJobs jobs_;
     Journal journal_;

@@ -119,7 +119,13 @@ Status take_root(const Host& host, SlotId slot, const CreateRequest& request, Ac
     }
     if (auto s = place_files(root.get(), host, slot, request.hostname); !s) return s;
     for (std::size_t i = 0; i < parts.volumes.size(); ++i) {
-        auto attached = attach_volume(root.get(), request.volumes[i], std::move(parts.volumes[i]));
+        UniqueFd volume = std::move(parts.volumes[i]);
+        if (!volume) {
+            auto made = make_memory_mount(request.volumes[i]);
+            if (!made) return made.error();
+            volume = std::move(*made);
+        }
+        auto attached = attach_volume(root.get(), request.volumes[i], std::move(volume));
         if (!attached) return attached;
     }
     if (auto s = check(::chdir("/new"), "chdir"); !s) return s;
@@ -128,19 +134,31 @@ Status take_root(const Host& host, SlotId slot, const CreateRequest& request, Ac
     return check(::chdir("/"), "chdir /");
 }
 
-Status set_resource_limits() {
+/// The sandbox's end of its link; the host has set its own.
+Status limit_network(const CreateRequest& request) {
+    if (!request.no_network && request.limits.network_rate == 0) return {};
+    auto routes = net::RouteSocket::open();
+    if (!routes) return routes.error();
+    auto link = routes->link_index("eth0");
+    if (!link) return link.error();
+    if (request.no_network) return routes->set_down(*link);
+    return routes->limit_rate(*link, request.limits.network_rate);
+}
+
+Status set_resource_limits(std::uint64_t open_files) {
     const rlimit no_core{0, 0};
     if (::setrlimit(RLIMIT_CORE, &no_core) < 0) return last_error("limit core files");
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) < 0) return last_error("read the limit of files");
     files.rlim_max = std::min<rlim_t>(files.rlim_max, 1'048'576);
     files.rlim_cur = std::min<rlim_t>(files.rlim_max, 65'536);
+    if (open_files > 0) files.rlim_cur = files.rlim_max = std::min(files.rlim_max, open_files);
     return check(::setrlimit(RLIMIT_NOFILE, &files), "limit open files");
 }
 
 /// From here on nothing can be undone.
-Status fence_in(const Host& host) {
-    if (auto s = set_resource_limits(); !s) return s;
+Status fence_in(const Host& host, std::uint64_t open_files) {
+    if (auto s = set_resource_limits(open_files); !s) return s;
     if (auto s = check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs"); !s) return s;
     if (auto s = drop_capabilities(sandbox_capabilities()); !s) return s.error();
     if (auto s = install_seccomp_filter(host.filter); !s) return s;
@@ -171,7 +189,8 @@ Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequ
     }
     auto user = resolve_user(request.user, passwd, group);
     if (!user) return user.error();
-    if (auto s = fence_in(host); !s) return s.error().within("fence in");
+    if (auto s = limit_network(request); !s) return s.error().within("network");
+    if (auto s = fence_in(host, request.limits.open_files); !s) return s.error().within("fence in");
     Activated result;
     result.uid = user->uid;
     result.gid = user->gid;

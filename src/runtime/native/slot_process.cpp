@@ -60,6 +60,10 @@ Status forget_parent(UniqueFd control) {
     return {};
 }
 
+bool has_source(const VolumeMount& volume) {
+    return !volume.source.empty();
+}
+
 Status answer(const Message& message) {
     return send_message(control_descriptor, encode(message));
 }
@@ -84,6 +88,18 @@ Message next_message(std::vector<UniqueFd>* descriptors) {
 Error explain(const Error& error) {
     if (error.wire().empty()) return error.within("entrypoint");
     return error.as("NATIVE::" + error.wire());
+}
+
+/// Listeners in the host's network that the agent hands on to ports of the sandbox.
+std::vector<agent::Publication> publications(const CreateRequest& request,
+                                             std::vector<UniqueFd>& descriptors) {
+    std::vector<agent::Publication> out;
+    const std::size_t first = descriptors.size() - request.published.size();
+    for (std::size_t i = 0; i < request.published.size(); ++i) {
+        out.emplace_back(std::move(descriptors[first + i]),
+                         static_cast<std::uint16_t>(request.published[i]));
+    }
+    return out;
 }
 
 agent::AgentOptions agent_options(CreateRequest& request, Activated& activated, UniqueFd listener,
@@ -120,19 +136,26 @@ void run_slot(const Host& host, SlotId slot, UniqueFd control) {
     std::vector<UniqueFd> descriptors;
     Message message = next_message(&descriptors);
     auto* request = std::get_if<CreateRequest>(&message);
-    const std::size_t volumes_at = request && !request->usr.empty() ? 4 : 3;
-    if (!request || descriptors.size() != volumes_at + request->volumes.size()) {
-        fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
+    if (!request) fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
+    const std::size_t volumes_at = request->usr.empty() ? 3 : 4;
+    const auto from_host =
+        static_cast<std::size_t>(std::ranges::count_if(request->volumes, has_source));
+    if (descriptors.size() != volumes_at + from_host + request->published.size()) {
+        fail(0, Error(ErrorCode::protocol, "slot: unexpected descriptors"));
     }
     Activation parts;
     parts.root = std::move(descriptors[1]);
     if (volumes_at == 4) parts.usr = std::move(descriptors[3]);
-    for (std::size_t i = volumes_at; i < descriptors.size(); ++i)
-        parts.volumes.push_back(std::move(descriptors[i]));
+    std::size_t next = volumes_at;
+    for (const VolumeMount& volume : request->volumes)
+        parts.volumes.push_back(has_source(volume) ? std::move(descriptors[next++]) : UniqueFd());
     auto activated = become_sandbox(host, slot, *request, std::move(parts));
     if (!activated) fail(request->request, activated.error());
-    ::_exit(agent::run(
-        agent_options(*request, *activated, std::move(descriptors[0]), std::move(descriptors[2]))));
+    auto published = publications(*request, descriptors);
+    auto options =
+        agent_options(*request, *activated, std::move(descriptors[0]), std::move(descriptors[2]));
+    options.publications = std::move(published);
+    ::_exit(agent::run(std::move(options)));
 }
 
 }  // namespace opensandbox::runtime::native

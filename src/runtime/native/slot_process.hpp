@@ -10,7 +10,8 @@ namespace opensandbox::runtime::native {
 inline constexpr int control_descriptor = 3;
 
 /// The life of a slot, in the process cloned for it: turns blank, says SlotReady, waits for a
-/// CreateRequest with descriptors {listener, overlay, output log[, overlay of /usr], volumes…},
+/// CreateRequest with descriptors {listener, overlay, output log[, overlay of /usr], volumes…,
+/// listeners of published ports…},
 /// turns into that sandbox, runs the agent and ends with its code. Every failure is answered with a
 /// FailedReply that names the step; the end of the control socket ends a blank.
 [[noreturn]] void run_slot(const Host& host, SlotId slot, UniqueFd control);
@@ -22,7 +23,7 @@ Status become_blank(const Host& host, SlotId slot);
 struct Activation {
     UniqueFd root;
     UniqueFd usr;                   ///< empty unless the image is the host's
-    std::vector<UniqueFd> volumes;  ///< in the request's order
+    std::vector<UniqueFd> volumes;  ///< in the request's order; empty: in memory
 };
 struct Activated {
     std::uint32_t uid = 0;

@@ -39,10 +39,13 @@ Spawner::Spawner(std::unique_ptr<EventLoop> loop, const Host& host, Journal jour
       host_(&host),
       pool_(*loop_, host),
       snapshots_(*loop_, host),
-      sandboxes_(*loop_, host, pool_, snapshots_, std::move(journal)),
+      resolver_(*loop_, host),
+      networks_(host, resolver_),
+      sandboxes_(*loop_, host, pool_, snapshots_, networks_, std::move(journal)),
       socket_(std::move(socket)) {}
 
 Status Spawner::start() {
+    if (auto s = resolver_.start(); !s) return s;
     auto kept = sandboxes_.adopt();
     if (!kept) return kept.error();
     if (auto s = remove_leftovers(*kept); !s) return s;
@@ -171,11 +174,11 @@ void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
     const Peer weak = peer;
     if (auto* create = std::get_if<CreateRequest>(&message)) {
         const std::uint64_t number = create->request;
-        sandboxes_.create(std::move(*create), [this, weak, number](Result<std::uint16_t> port) {
-            if (port)
-                send(weak, CreateReply{number, *port});
+        sandboxes_.create(std::move(*create), [this, weak, number](Result<HostPorts> ports) {
+            if (ports)
+                send(weak, CreateReply{number, std::move(*ports)});
             else
-                send(weak, FailedReply{number, port.error()});
+                send(weak, FailedReply{number, ports.error()});
         });
     } else if (auto* destroy = std::get_if<DestroyRequest>(&message)) {
         sandboxes_.destroy(destroy->id, settle(weak, destroy->request));
@@ -195,6 +198,8 @@ void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
         auto view = sandboxes_.view(inspect->id);
         send_text(peer, inspect->request,
                   view ? Result<std::string>(format_view(*view)) : view.error());
+    } else if (auto* slots = std::get_if<SlotsRequest>(&message)) {
+        send_text(peer, slots->request, sandboxes_.slots(slots->limit));
     } else if (auto* list = std::get_if<ListRequest>(&message)) {
         for (Observed& item : sandboxes_.list()) {
             send(peer, ObservedReply{list->request, std::move(item)});

@@ -2,6 +2,8 @@
 
 #include "runtime/native/event_loop.hpp"
 #include "runtime/native/host.hpp"
+#include "runtime/native/networks.hpp"
+#include "runtime/native/resolver.hpp"
 #include "runtime/native/sandbox_table.hpp"
 #include "runtime/native/slot_pool.hpp"
 
@@ -60,6 +62,8 @@ class Spawner {
     const Host* host_;
     SlotPool pool_;
     SnapshotTable snapshots_;
+    Resolver resolver_;
+    Networks networks_;
     SandboxTable sandboxes_;
     UniqueFd socket_;
     EventLoop::Watch accept_watch_;

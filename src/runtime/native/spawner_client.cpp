@@ -225,16 +225,16 @@ Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(
     co_return waiting;
 }
 
-Awaitable<Result<std::uint16_t>> SpawnerClient::create(CreateRequest request) {
+Awaitable<Result<HostPorts>> SpawnerClient::create(CreateRequest request) {
     request.request = ++state_->last_number;
     const auto limit = answer_timeout + std::chrono::seconds(request.start_seconds);
     std::string bytes = encode(request);
     auto waiting = co_await exchange(request.request, std::move(bytes), limit);
     Result<Message>& answer = *waiting->answer;
-    if (!answer) co_return Result<std::uint16_t>(answer.error());
-    const auto* reply = std::get_if<CreateReply>(&*answer);
-    if (!reply) co_return Result<std::uint16_t>(lost());
-    co_return Result<std::uint16_t>(reply->port);
+    if (!answer) co_return Result<HostPorts>(answer.error());
+    auto* reply = std::get_if<CreateReply>(&*answer);
+    if (!reply) co_return Result<HostPorts>(lost());
+    co_return Result<HostPorts>(std::move(reply->ports));
 }
 
 template <class Request>
@@ -264,6 +264,11 @@ Awaitable<Result<std::string>> SpawnerClient::output(std::string id) {
 
 Awaitable<Result<std::string>> SpawnerClient::view(std::string id) {
     InspectRequest request{0, std::move(id)};
+    return ask(std::move(request));
+}
+
+Awaitable<Result<std::string>> SpawnerClient::slots(std::uint32_t limit) {
+    SlotsRequest request{0, limit};
     return ask(std::move(request));
 }
 

@@ -29,7 +29,7 @@ class SpawnerClient {
     SpawnerClient& operator=(const SpawnerClient&) = delete;
 
     /// Fills in the request number. `unavailable` when the connection is lost meanwhile.
-    Awaitable<Result<std::uint16_t>> create(CreateRequest request);
+    Awaitable<Result<HostPorts>> create(CreateRequest request);
     Awaitable<Status> destroy(std::string id);
     Awaitable<Result<std::vector<Observed>>> list();
     Awaitable<Status> pause(std::string id);
@@ -39,6 +39,8 @@ class SpawnerClient {
     Awaitable<Result<std::string>> output(std::string id);
     /// For parse_view().
     Awaitable<Result<std::string>> view(std::string id);
+    /// A line "id serial" for each of at most `limit` sandboxes that run.
+    Awaitable<Result<std::string>> slots(std::uint32_t limit);
     [[nodiscard]] const HelloReply& spawner() const;
     /// Whether answers may still come.
     [[nodiscard]] bool connected() const;

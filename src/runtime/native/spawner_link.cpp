@@ -19,6 +19,7 @@ SpawnerOptions spawner_options(const NativeOptions& options) {
     out.address_range = options.address_range;
     out.pool_size = options.pool_size;
     out.publish_host = options.publish_host;
+    out.layer_bytes = options.defaults.disk_bytes;
     return out;
 }
 

@@ -24,7 +24,7 @@ void check_sections(ConfigReader& reader) {
     for (std::string_view section :
          {"server", "proxy", "log", "runtime", "docker", "storage", "store", "egress", "ingress",
           "renew_intent", "otel", "secure_runtime", "tenants", "quotas", "kubernetes", "native",
-          "registry"}) {
+          "registry", "metrics"}) {
         const toml::node* found = reader.node(section);
         if (found && !found->is_table())
             reader.fail(section, "must be a table ([" + std::string(section) + "])");

@@ -62,6 +62,20 @@ std::string_view config_skeleton() {
 # Images are pulled from their registry when they are missing; or "always", to have the newest under
 # that name; or "never".
 # pull = "missing"
+# What a sandbox may use whose resourceLimits say nothing of it: how many processes and threads, and
+# how many files each of them may have open (by default what the host allows, at most 65536).
+# pids = 4096
+# open_files = 1024
+# Size of the writable layer (resourceLimits.ephemeral-storage); without it a sandbox can fill the
+# disk of the state directory. Needs mkfs.ext4 on the host.
+# writable_layer = "10Gi"
+# Bytes a second over the network, each way, and from and to the disk.
+# network_rate = "100Mi"
+# io_read_rate = "100Mi"
+# io_write_rate = "100Mi"
+# "none": sandboxes have no network but their loopback, unless extensions."opensandbox.io/network"
+# asks for one.
+# network = "default"
 
 [registry]
 # Of the native runtime. Logins come with the request, from `opensandbox login`, or from
@@ -72,6 +86,11 @@ std::string_view config_skeleton() {
 # ca_hosts = ["registry.example:5000"]
 # Registries without TLS. Those on this machine need not be named.
 # plain_http_hosts = ["registry.example:5000"]
+
+[metrics]
+# How many sandboxes, at most, /metrics shows with series of their own to callers with a key (0 to
+# 10000).
+# sandboxes = 100
 
 [store]
 # type = "sqlite"

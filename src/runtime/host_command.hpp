@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-namespace opensandbox::runtime::docker {
+namespace opensandbox::runtime {
 
 /// Runs a program of this host, found on PATH, without a shell; standard input is empty. Fails with
 /// its exit code and the end of what it wrote, with `timeout` after `limit` (it is killed then), or
@@ -14,4 +14,4 @@ namespace opensandbox::runtime::docker {
 /// for. Blocks.
 Status run_host_command(const std::vector<std::string>& argv, std::chrono::milliseconds limit);
 
-}  // namespace opensandbox::runtime::docker
+}  // namespace opensandbox::runtime

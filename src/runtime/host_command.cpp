@@ -1,4 +1,4 @@
-#include "runtime/docker/host_command.hpp"
+#include "runtime/host_command.hpp"
 
 #include "base/unique_fd.hpp"
 
@@ -15,7 +15,7 @@
 #include <spawn.h>
 #include <unistd.h>
 
-namespace opensandbox::runtime::docker {
+namespace opensandbox::runtime {
 namespace {
 
 constexpr std::size_t kShown = 500;
@@ -96,4 +96,4 @@ Status run_host_command(const std::vector<std::string>& argv, std::chrono::milli
     return Error(ErrorCode::io, argv.front() + ": " + how + ": " + last_words(output.get()));
 }
 
-}  // namespace opensandbox::runtime::docker
+}  // namespace opensandbox::runtime
