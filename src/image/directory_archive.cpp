@@ -112,6 +112,8 @@ struct DirectoryArchive::State {
     Status add(Level& level, const std::string& name);
     Status add_node(Level& level, const std::string& name, const struct stat& status);
     Status add_data();
+    /// The thing itself that is open, as the first entry.
+    Status add_open(UniqueFd fd, const std::string& name);
     Status write_header(archive_entry* entry, const std::string& path);
     void add_attributes(archive_entry* entry, int fd);
 
@@ -252,6 +254,38 @@ Status DirectoryArchive::State::add_top() {
     return is_opaque(fd) ? add_mark(".wh..wh..opq", status) : Status();
 }
 
+Status DirectoryArchive::State::add_open(UniqueFd fd, const std::string& name) {
+    struct stat status{};
+    if (::fstat(fd.get(), &status) != 0) return call_failed("read", name);
+    const bool directory = S_ISDIR(status.st_mode);
+    if (!directory && !S_ISREG(status.st_mode)) {
+        return Error(ErrorCode::invalid_argument,
+                     in_quotes(name) + " is neither a file nor a directory");
+    }
+    std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
+    archive_entry_copy_stat(entry.get(), &status);
+    archive_entry_unset_atime(entry.get());
+    archive_entry_unset_ctime(entry.get());
+    archive_entry_unset_birthtime(entry.get());
+    archive_entry_copy_pathname(entry.get(), directory ? "./" : name.c_str());
+    add_attributes(entry.get(), fd.get());
+    if (auto ok = write_header(entry.get(), name); !ok) return ok;
+    if (!directory) {
+        file = std::move(fd);
+        file_path = name;
+        file_left = static_cast<std::uint64_t>(status.st_size);
+        return {};
+    }
+    auto names = names_in(fd.get(), name);
+    if (!names) return names.error();
+    Level top;
+    top.fd = std::move(fd);
+    top.path = "./";
+    top.names = std::move(*names);
+    levels.push_back(std::move(top));
+    return {};
+}
+
 Status DirectoryArchive::State::add_data() {
     if (file_left == 0) {
         file.reset();
@@ -309,6 +343,18 @@ Result<DirectoryArchive> DirectoryArchive::open(const std::filesystem::path& dir
     state->levels.push_back(std::move(top));
     state->form = form;
     state->top_pending = form == Form::layer;
+    return DirectoryArchive(std::move(state));
+}
+
+Result<DirectoryArchive> DirectoryArchive::open_entry(const std::filesystem::path& path,
+                                                      const std::string& name) {
+    // Not to wait for the other end of a pipe.
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!fd) return Error::from_errno(errno, "open " + path.string());
+    auto state = std::make_unique<State>();
+    if (!state->start()) return Error(ErrorCode::internal, "the archive writer did not start");
+    const std::string shown = name.empty() ? path.filename().string() : name;
+    if (auto ok = state->add_open(std::move(fd), shown); !ok) return ok.error();
     return DirectoryArchive(std::move(state));
 }
 

@@ -26,6 +26,11 @@ class DirectoryArchive {
     /// `not_found`, or `invalid_argument` when it is not a directory.
     static Result<DirectoryArchive> open(const std::filesystem::path& directory,
                                          Form form = Form::plain);
+    /// One file, or a directory with itself as the first entry. Links at the end of `path` are
+    /// followed. A file is called `name`, or as its path says when that is empty; the entries of a
+    /// directory count from it ("./x"). `invalid_argument` for devices and the like.
+    static Result<DirectoryArchive> open_entry(const std::filesystem::path& path,
+                                               const std::string& name);
     DirectoryArchive(DirectoryArchive&&) noexcept;
     DirectoryArchive& operator=(DirectoryArchive&&) noexcept;
     ~DirectoryArchive();

@@ -2,10 +2,10 @@
 
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
+#include "http/body_pipe.hpp"
 #include "lifecycle/latch.hpp"
 #include "server/api/image_json.hpp"
 #include "server/api/request_body.hpp"
-#include "server/body_pipe.hpp"
 #include "server/error_response.hpp"
 
 namespace opensandbox::server {
@@ -50,7 +50,7 @@ using Imported = Result<image::ImageInfo>;
 /// long as this runs; the import lets go of the pipe whatever happens.
 Awaitable<Imported> import_body(Services& services, http::BodyReader& body, std::string reference) {
     auto executor = co_await asio::this_coro::executor;
-    auto pipe = std::make_shared<BodyPipe>(executor);
+    auto pipe = std::make_shared<http::BodyPipe>(executor);
     auto done = std::make_shared<lifecycle::Latch>(executor);
     auto outcome = std::make_shared<std::optional<Imported>>();
     image::Store* store = &services.images;

@@ -1,11 +1,11 @@
-#include "server/body_pipe.hpp"
+#include "http/body_pipe.hpp"
 
 #include <boost/asio/post.hpp>
 
 #include <algorithm>
 #include <cstring>
 
-namespace opensandbox::server {
+namespace opensandbox::http {
 namespace {
 
 constexpr std::size_t kPiece = 256 * 1024;
@@ -13,7 +13,7 @@ constexpr std::size_t kCapacity = 4 * 1024 * 1024;
 
 }  // namespace
 
-Awaitable<void> BodyPipe::pump(http::BodyReader& body) {
+Awaitable<void> BodyPipe::pump(BodyReader& body) {
     while (!is_closed()) {
         if (is_full()) {
             co_await room_.wait();
@@ -91,4 +91,4 @@ void BodyPipe::close() {
     asio::post(executor_, [self = shared_from_this()] { self->room_.notify(); });
 }
 
-}  // namespace opensandbox::server
+}  // namespace opensandbox::http

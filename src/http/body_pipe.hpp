@@ -11,7 +11,7 @@
 #include <span>
 #include <string>
 
-namespace opensandbox::server {
+namespace opensandbox::http {
 
 /// Carries a request body from the event loop to a thread that reads it blocking, with a bounded
 /// number of bytes in between.
@@ -21,7 +21,7 @@ class BodyPipe : public std::enable_shared_from_this<BodyPipe> {
 
     /// On the event loop: reads the body to its end and feeds the thread. Returns early when the
     /// thread no longer reads. A broken body reaches the thread as the error of its next read.
-    Awaitable<void> pump(http::BodyReader& body);
+    Awaitable<void> pump(BodyReader& body);
     /// On the event loop: nothing more will come.
     void fail(Error error);
 
@@ -47,4 +47,4 @@ class BodyPipe : public std::enable_shared_from_this<BodyPipe> {
     std::optional<Error> error_;
 };
 
-}  // namespace opensandbox::server
+}  // namespace opensandbox::http
