@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
@@ -102,6 +103,25 @@ std::vector<agent::Publication> publications(const CreateRequest& request,
     return out;
 }
 
+/// Whether the entrypoint is only there to wait, as clients send it who need none, and the image
+/// has not even that program: the agent then waits by itself, as an image without a shell can be
+/// used.
+bool waits_without_program(const std::vector<std::string>& entrypoint,
+                           const Environment& environment) {
+    static constexpr std::array<std::string_view, 3> kWait{"tail", "-f", "/dev/null"};
+    if (!std::ranges::equal(entrypoint, kWait)) return false;
+    for (const auto& [name, value] : environment) {
+        if (name != "PATH") continue;
+        std::string_view rest = value;
+        while (!rest.empty()) {
+            const std::string directory(rest.substr(0, rest.find(':')));
+            rest.remove_prefix(std::min(rest.size(), directory.size() + 1));
+            if (::access((directory + "/tail").c_str(), X_OK) == 0) return false;
+        }
+    }
+    return true;
+}
+
 agent::AgentOptions agent_options(CreateRequest& request, Activated& activated, UniqueFd listener,
                                   UniqueFd output) {
     agent::AgentOptions options;
@@ -113,7 +133,9 @@ agent::AgentOptions agent_options(CreateRequest& request, Activated& activated, 
     options.uid = activated.uid;
     options.gid = activated.gid;
     options.init = true;
-    options.entrypoint = std::move(request.entrypoint);
+    if (!waits_without_program(request.entrypoint, options.environment)) {
+        options.entrypoint = std::move(request.entrypoint);
+    }
     options.hooks = std::move(request.hooks);
     options.on_ready = [number = request.request](const Status& status) {
         if (!status) fail(number, explain(status.error()));
