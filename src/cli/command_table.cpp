@@ -73,6 +73,7 @@ CommandTable make_command_table() {
     add_command_commands(table);
     add_file_commands(table);
     add_image_commands(table);
+    add_image_build_command(table);
     add_image_tag_command(table);
     add_snapshot_commands(table);
     add_image_transfer_commands(table);
