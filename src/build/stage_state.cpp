@@ -15,8 +15,25 @@ constexpr std::array<std::string_view, 10> kProxies{
     "all_proxy", "ftp_proxy", "https_proxy", "http_proxy", "no_proxy",
 };
 
+/// Most bytes of all variables, and of all labels: no image may say more of itself.
+constexpr std::size_t kMostText = std::size_t{1} << 20;
+constexpr std::size_t kMostPorts = 1000;
+
 Error refused(std::string rule) {
     return {ErrorCode::invalid_argument, std::move(rule)};
+}
+
+/// Sets a text unless all of them become too much.
+template <class Map>
+Status put(Map& texts, const std::string& name, std::string value, std::string_view what) {
+    std::size_t size = name.size() + value.size();
+    for (const auto& [known, text] : texts)
+        size += known == name ? 0 : known.size() + text.size();
+    if (size > kMostText) {
+        return refused("the " + std::string(what) + " have more than 1 MiB together");
+    }
+    texts[name] = std::move(value);
+    return {};
 }
 
 /// "80", "80/tcp", "8000-8003/udp" as single ports.
@@ -41,6 +58,7 @@ Status add_ports(std::string_view text, std::vector<std::string>& out) {
     const unsigned first = number(range.substr(0, dash));
     const unsigned last = dash == std::string_view::npos ? first : number(range.substr(dash + 1));
     if (first == 0 || last < first) return broken();
+    if (last - first >= kMostPorts) return refused("there are more than 1000 ports");
     for (unsigned port = first; port <= last; ++port)
         out.push_back(std::to_string(port) + "/" + protocol);
     return {};
@@ -120,7 +138,8 @@ Status StageState::set_environment(const Instruction& instruction) {
         if (key->empty()) return refused("'" + name + "': the name is empty");
         auto text = expand(value.value_or(""), before, escape_);
         if (!text) return text.error();
-        settings_.environment[*key] = std::move(*text);
+        Status set = put(settings_.environment, *key, std::move(*text), "variables");
+        if (!set) return set;
     }
     return {};
 }
@@ -132,7 +151,8 @@ Status StageState::set_labels(const Instruction& instruction) {
         if (key->empty()) return refused("'" + name + "': the name is empty");
         auto text = expanded(value.value_or(""));
         if (!text) return text.error();
-        settings_.labels[*key] = std::move(*text);
+        Status set = put(settings_.labels, *key, std::move(*text), "labels");
+        if (!set) return set;
     }
     return {};
 }
@@ -145,7 +165,9 @@ Status StageState::set_arguments(const Instruction& instruction) {
         } else if (fallback) {
             auto value = expanded(*fallback);
             if (!value) return value.error();
-            arguments_[name] = std::move(*value);
+            if (Status set = put(arguments_, name, std::move(*value), "arguments"); !set) {
+                return set;
+            }
         } else if (auto global = globals_.find(name); global != globals_.end()) {
             arguments_[name] = global->second;
         }
@@ -172,7 +194,7 @@ Status StageState::expose(const Instruction& instruction) {
     }
     std::ranges::sort(ports);
     ports.erase(std::ranges::unique(ports).begin(), ports.end());
-    return {};
+    return ports.size() <= kMostPorts ? Status() : refused("there are more than 1000 ports");
 }
 
 Result<Step> StageState::enter_directory(const Instruction& instruction) {

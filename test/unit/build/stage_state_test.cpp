@@ -176,3 +176,12 @@ TEST_CASE("labels and ports are added to those of the image below") {
     for (const char* port : {"0", "70000", "80/icmp", "x", "90-80", "-1"})
         CHECK(trial.refusal("EXPOSE " + std::string(port)).find(port) != std::string::npos);
 }
+
+TEST_CASE("what an image says of itself has limits") {
+    Trial trial;
+    trial.set("ENV A=" + std::string(600'000, 'x'));
+    CHECK(trial.refusal("ENV B=$A").find("1 MiB") != std::string::npos);
+    CHECK(trial.refusal("EXPOSE 1-65535").find("1000 ports") != std::string::npos);
+    trial.set("EXPOSE 1-1000");
+    CHECK(trial.refusal("EXPOSE 2000").find("1000 ports") != std::string::npos);
+}
