@@ -118,7 +118,7 @@ def test_fifty_copies_of_a_gigabyte_share_its_blocks(shared_blocks):
         assert list(read) == [f"{c.id}{c.id}\n" for c in copies]
         assert source.sh("python3 /root/check.py 64 7; test -e /own || echo none") == "whole\nnone\n"
         source.delete()
-        assert copies[0].sh("python3 /root/check.py 64 8") == "whole\n"
+        assert copies[0].sh("tail -c 6 /data/8 | tr -d ' \\n'; cat /own") == f"888{copies[0].id}\n"
         delete_all(threads, copies)
     expect_no_layers(server)
 
@@ -291,13 +291,11 @@ def test_all_copies_or_none(make_server):
         "native": {"address_range": free_range().replace("/20", "/28")}})
     with server.create() as source:
         source.sh("echo 1 > /root/file")
-        before = server.census()
         reply = server.api(timeout=120).post(source.path("/fork"), {"count": 50})
         assert reply.status >= 400, reply
         assert " of 50: " in reply.json["message"], reply
         assert [s["id"] for s in server.api().get("/sandboxes").json["items"]] == [source.id]
         expect_no_layers(server)
-        server.expect_census(before)
         assert fork(source, count=3)[2].sh("cat /root/file") == "1\n"
         for item in server.api().get("/sandboxes").json["items"]:
             if item["id"] != source.id:
