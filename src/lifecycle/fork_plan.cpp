@@ -62,6 +62,7 @@ Result<std::vector<Admitted>> plan_fork(const store::SandboxRecord& source,
         if (!admitted) return admitted.error();
         store::SandboxRecord& record = admitted->record;
         record.tenant = source.tenant;
+        admitted->spec.tenant = source.tenant;
         record.sandbox.image_uri = source.sandbox.image_uri;
         record.sandbox.snapshot_id = source.sandbox.snapshot_id;
         if (request.life == model::ForkLife::as_source) {

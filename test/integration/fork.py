@@ -164,6 +164,16 @@ def test_a_copy_is_as_its_source(server):
     expect_no_layers(server)
 
 
+def test_a_copy_is_limited_and_cut_off_as_its_source(server):
+    with server.create(extensions={"opensandbox.io/network": "none"}, resourceLimits={"memory": "300Mi"}) as source:
+        (copy,) = fork(source)
+        assert copy.sh("ls /sys/class/net | grep -v lo || echo cut off") == "cut off\n"
+        show = "echo $OPENSANDBOX_MEMORY_LIMIT_BYTES"
+        assert copy.sh(show) == source.sh(show) == f"{300 * MIB}\n"
+        copy.delete()
+    expect_no_layers(server)
+
+
 def test_a_paused_sandbox_can_be_copied(server):
     with server.create() as source:
         source.sh("echo 1 > /root/file")

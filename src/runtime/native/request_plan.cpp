@@ -202,6 +202,15 @@ void RequestPlanner::add_network(const SandboxSpec& spec, CreateRequest& request
     request.published.assign(wanted.published.begin(), wanted.published.end());
 }
 
+/// A copy is cut off, and meets others, as its source is; it gets ports of the host's of its own.
+void RequestPlanner::inherit_network(const SandboxDescription& source, CreateRequest& request) {
+    request.no_network = source.no_network;
+    request.network = source.network;
+    request.published.clear();
+    for (const auto& [inside, outside] : source.published)
+        request.published.push_back(inside);
+}
+
 Status RequestPlanner::add_volumes(const SandboxSpec& spec, CreateRequest& request,
                                    std::vector<std::string>& made) const {
     if (spec.volumes.size() + spec.memory_volumes.size() > max_volumes) {
@@ -249,6 +258,7 @@ Result<CreateRequest> RequestPlanner::plan(const SandboxSpec& spec,
     if (auto s = add_hooks(spec, request); !s) return s.error();
     request.agent_token = spec.agent_token;
     add_network(spec, request);
+    if (base->source) inherit_network(*base->source, request);
     if (auto s = add_volumes(spec, request, made); !s) return s.error();
     return request;
 }

@@ -32,6 +32,7 @@ class RequestPlanner {
 
   private:
     void add_network(const SandboxSpec& spec, CreateRequest& request) const;
+    static void inherit_network(const SandboxDescription& source, CreateRequest& request);
     Status add_volumes(const SandboxSpec& spec, CreateRequest& request,
                        std::vector<std::string>& made) const;
     Result<VolumeMount> add_volume(const model::Volume& volume, const std::string& tenant,
