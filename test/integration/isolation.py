@@ -350,22 +350,6 @@ def test_services_of_the_host_cannot_be_reached(server, inside):
         listener.close()
 
 
-@pytest.fixture
-def forwarding(server):
-    """What an administrator adds on a host where Docker forbids forwarding (README). It permits
-    more, so it cannot make an attempt below fail that would succeed without it."""
-    network = server.settings["native"]["address_range"]
-    rules = []
-    if "-P FORWARD DROP" in run("iptables", "-S", "FORWARD", check=False).stdout:
-        rules = [["-s", network, "-j", "ACCEPT"],
-                 ["-d", network, "-m", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "-j", "ACCEPT"]]
-    for rule in rules:
-        run("iptables", "-I", "FORWARD", *rule)
-    yield
-    for rule in rules:
-        run("iptables", "-D", "FORWARD", *rule)
-
-
 def test_the_metadata_address_cannot_be_reached_while_others_can(inside, forwarding):
     with Elsewhere("198.51.100.7"):
         assert connect_from(inside, "198.51.100.7:80") == {"198.51.100.7:80"}, "the control"

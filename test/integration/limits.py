@@ -289,7 +289,7 @@ print(time.monotonic() - begin)
 """
 
 
-def test_the_network_is_held_back_to_its_rate_both_ways(server):
+def test_the_network_is_held_back_to_its_rate_both_ways(server, forwarding):
     network = {"extensions": {"opensandbox.io/network": "rate"}}
     with (
         server.create(resourceLimits={"network-rate": "1Mi"}, **network) as slow,

@@ -13,6 +13,8 @@ from support.namespace import reachable
 from support.server import EXECUTABLE, Server
 from support.shell import eventually
 
+pytestmark = pytest.mark.usefixtures("forwarding")
+
 NETWORK = "opensandbox.io/network"
 HOSTNAME = "opensandbox.io/hostname"
 PUBLISH = "opensandbox.io/publish"

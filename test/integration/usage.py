@@ -38,7 +38,7 @@ def test_figures_grow_with_use(server):
         assert "Usage:" in text and "CPU: " in text and "Disk: 64 MiB" in text
 
 
-def test_the_network_counts_from_the_sandboxes_side(server):
+def test_the_network_counts_from_the_sandboxes_side(server, forwarding):
     with (
         server.create(extensions={"opensandbox.io/network": "count", "opensandbox.io/hostname": "sink"}) as sink,
         server.create(extensions={"opensandbox.io/network": "count"}) as source,

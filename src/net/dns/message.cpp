@@ -97,7 +97,9 @@ std::string Reader::name() {
         if ((size & 0xc0) == 0xc0) {
             const std::size_t target = static_cast<std::size_t>(size & 0x3f) << 8 | byte();
             if (!resume) resume = at_;
-            if (!good_ || target >= here || ++pointers > max_pointers) good_ = false;
+            if (!good_ || target < header_size || target >= here || ++pointers > max_pointers) {
+                good_ = false;
+            }
             at_ = target;
             continue;
         }

@@ -76,6 +76,7 @@ TEST_CASE("what is no query with one question is refused") {
 TEST_CASE("pointers lead backwards only, so that reading ends") {
     const std::string head = bytes({0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0});
     CHECK_FALSE(parse_query(head + bytes({0xc0, 12, 0, 1, 0, 1})));
+    CHECK_FALSE(parse_query(head + bytes({0xc0, 0, 0, 1, 0, 1})));
     CHECK_FALSE(parse_query(head + bytes({0xc0, 14, 0, 0, 1, 0, 1})));
     CHECK_FALSE(parse_query(head + label("a") + bytes({0xc0, 12, 0, 1, 0, 1})));
 }
