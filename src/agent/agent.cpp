@@ -104,6 +104,9 @@ class Agent {
             exit_code_ = start_failure_code(ready.error());
             return false;
         }
+        services_.code.drivers().adopt(std::move(options_.warm));
+        // Whoever ended before anybody listened.
+        if (services_.reaper.collect()) asio::post(loop_, [this] { signalled(SIGCHLD); });
         hooks_.start_periodic();
         net::spawn(services_.executor, sweep(), "retention sweep");
         if (services_.environment.get("OPENSANDBOX_WARM_PYTHON") == "1") {

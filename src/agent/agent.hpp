@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/code/warm_interpreter.hpp"
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 
@@ -58,6 +59,8 @@ struct AgentOptions {
     /// Commands that run before the entrypoint and again and again: the JSON of
     /// OPENSANDBOX_LIFECYCLE (lifecycle 2.1), by default that of `environment`.
     std::string hooks;
+    /// Interpreters that wait for the first code of their language.
+    std::vector<WarmInterpreter> warm;
     /// Kept within its size while the agent runs; may be empty.
     std::shared_ptr<LogFile> log_file;
     /// TOML file with the settings of isolated sessions (contract section 9); empty: defaults.

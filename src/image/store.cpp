@@ -183,14 +183,19 @@ Result<Rootfs> Store::resolve(const std::string& text) {
     if (!known) return known.error();
     const ImageRecord* image = (*known)->find(*reference);
     if (!image) return unknown_image(*reference);
-    Rootfs rootfs;
-    rootfs.digest = image->digest;
-    rootfs.config = image->config;
-    for (const std::string& hex : (*known)->effective_layers(*image)) {
-        rootfs.layers.push_back(state_->layer(hex));
-    }
-    if (rootfs.layers.empty()) rootfs.layers.push_back(state_->empty());
-    return rootfs;
+    return state_->rootfs(**known, *image);
+}
+
+std::optional<Rootfs> Store::resolve_known(const std::string& text) {
+    auto reference = parse_reference(text);
+    if (!reference) return std::nullopt;
+    if (reference->is_host()) return state_->host.known_rootfs();
+    std::unique_lock guard(state_->mutex, std::try_to_lock);
+    if (!guard.owns_lock() || !state_->cached) return std::nullopt;
+    if (identity_of(state_->index()) != state_->cached_identity) return std::nullopt;
+    const ImageRecord* image = state_->cached->find(*reference);
+    if (!image) return std::nullopt;
+    return state_->rootfs(*state_->cached, *image);
 }
 
 Result<std::vector<ImageInfo>> Store::list() {

@@ -117,6 +117,9 @@ class Store {
     /// `not_found` naming the reference. "host" is built in: its skeleton is made on first use.
     /// A name without tag means ":latest".
     Result<Rootfs> resolve(const std::string& reference);
+    /// The same where the answer is in memory and still holds: looks at one file's time and waits
+    /// for nobody, so that event loops may ask. Empty otherwise, also for what is not there.
+    std::optional<Rootfs> resolve_known(const std::string& reference);
     Result<std::vector<ImageInfo>> list();
     /// An archive of any kind: OCI layout, docker save, or a root file system; plain, gzip or zstd.
     /// Whichever it is is found from its content. Errors name the entry and the rule. When the

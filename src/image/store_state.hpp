@@ -45,6 +45,16 @@ struct Store::State {
                              const Staging& staging, bool& stale);
     [[nodiscard]] ImageInfo describe(const Catalog& known, const std::string& reference) const;
 
+    [[nodiscard]] Rootfs rootfs(const Catalog& known, const ImageRecord& image) const {
+        Rootfs rootfs;
+        rootfs.digest = image.digest;
+        rootfs.config = image.config;
+        for (const std::string& hex : known.effective_layers(image))
+            rootfs.layers.push_back(layer(hex));
+        if (rootfs.layers.empty()) rootfs.layers.push_back(empty());
+        return rootfs;
+    }
+
     std::filesystem::path directory;
     HostImage host;
     DocumentFiles documents;

@@ -167,9 +167,17 @@ struct LogQuery {
 
 /// Figures for /metrics.
 struct Figures {
-    std::uint64_t slots_ready = 0;  ///< blanks waiting
-    std::uint64_t slot_hits = 0;    ///< creates served from a blank
-    std::uint64_t slot_misses = 0;  ///< creates that had to make one
+    std::uint64_t slots_ready = 0;   ///< blanks waiting
+    std::uint64_t slots_target = 0;  ///< blanks that should be; follows demand
+    std::uint64_t slot_hits = 0;     ///< creates served from a blank
+    std::uint64_t slot_misses = 0;   ///< creates that had to make one
+    std::uint64_t slot_refills = 0;  ///< times that all blanks were there again
+    double slot_refill_seconds = 0;  ///< what these took, in sum
+    std::uint64_t warm_ready = 0;    ///< slots waiting with their image and its programs started
+    std::uint64_t warm_target = 0;
+    std::uint64_t warm_hits = 0;      ///< creates served from one of these
+    std::uint64_t warm_misses = 0;    ///< creates that could have been
+    std::uint64_t warm_failures = 0;  ///< slots whose programs did not start
     std::uint64_t sandboxes = 0;
     friend bool operator==(const Figures&, const Figures&) = default;
 };

@@ -1,5 +1,6 @@
 #include "server/serve.hpp"
 
+#include "base/descriptor_limit.hpp"
 #include "base/log.hpp"
 #include "base/state_directory.hpp"
 #include "http/server.hpp"
@@ -86,7 +87,8 @@ std::unique_ptr<runtime::Runtime> make_native(Parts& parts,
     runtime::native::NativeOptions native;
     native.state_directory = state_dir;
     native.address_range = parts.config.address_range;
-    native.pool_size = parts.config.pool_size;
+    native.pool = parts.config.pool;
+    native.warm = parts.config.warm;
     native.publish_host = parts.config.publish_host;
     native.defaults = parts.config.native_limits;
     native.defaults.pids = static_cast<std::uint64_t>(parts.config.native_pids);
@@ -253,6 +255,8 @@ int main(int argc, char** argv) {
         return 0;
     }
     std::signal(SIGPIPE, SIG_IGN);
+    // Every connection, proxied request and sandbox's event stream takes one.
+    raise_descriptor_limit();
     // Without its list of small blocks malloc has nothing to merge whenever a buffer is asked for.
     ::mallopt(M_MXFAST, 0);
     // One large block freed would otherwise teach malloc to keep blocks of that size for good. What

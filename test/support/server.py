@@ -49,6 +49,15 @@ def children_of(pid):
     return [int(p) for p in filter(str.isdigit, os.listdir("/proc")) if parent_of(p) == pid]
 
 
+def toml(value):
+    """A value as TOML has it: as JSON, but for tables."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value)
+
+
 class Server:
     """One `opensandbox serve` with a state directory of its own."""
 
@@ -77,10 +86,11 @@ class Server:
             "native": {
                 "state_dir": str(self.state),
                 "address_range": free_range(),
-                "pool_size": pool_size,
                 # Nothing of a test goes beyond this machine: registry.py turns it on.
                 "pull": "never",
             },
+            # Counts before and after must be equal: the pool does not grow unless a test wants it.
+            "native.pool": {"size": pool_size, "max": pool_size},
         }
         for section, values in (sections or {}).items():
             self.settings.setdefault(section, {}).update(values)
@@ -97,7 +107,7 @@ class Server:
         for section, values in self.settings.items():
             lines.append(f"[{section}]")
             for key, value in values.items():
-                lines.append(f"{key} = {json.dumps(value)}")
+                lines.append(f"{key} = {toml(value)}")
         self.config.write_text("\n".join(lines) + "\n")
         offset = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:

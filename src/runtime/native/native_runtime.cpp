@@ -63,7 +63,8 @@ class NativeRuntime final : public Runtime {
   public:
     NativeRuntime(asio::any_io_executor executor, asio::thread_pool& blocking, image::Store& images,
                   NativeOptions options)
-        : blocking_(&blocking),
+        : executor_(executor),
+          blocking_(&blocking),
           state_directory_(options.state_directory),
           images_(&images),
           planner_(images, options),
@@ -92,7 +93,9 @@ class NativeRuntime final : public Runtime {
                 log::warn("image host is not ready", {{"error", host.error().message()}});
             }
         });
-        return link_->start();
+        auto started = co_await link_->start();
+        if (started) keep_warm();
+        co_return started;
     }
     Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override;
     Awaitable<Status> destroy(const std::string& id) override;
@@ -136,6 +139,17 @@ class NativeRuntime final : public Runtime {
     Awaitable<Result<SnapshotReference>> keep(std::string sandbox, std::string name,
                                               bool for_copies);
 
+    /// Tells the spawner which images declare programs to be started ahead.
+    void keep_warm() {
+        asio::post(*blocking_,
+                   [planner = planner_, executor = executor_, weak = std::weak_ptr(link_)] {
+                       asio::post(executor, [images = planner.warm_images(), weak]() mutable {
+                           if (const auto link = weak.lock()) link->keep_warm(std::move(images));
+                       });
+                   });
+    }
+
+    asio::any_io_executor executor_;
     asio::thread_pool* blocking_;
     std::filesystem::path state_directory_;
     image::Store* images_;
@@ -170,6 +184,10 @@ Awaitable<Result<CreateRequest>> NativeRuntime::plan(
         Status pulled;
         if (!name || *name != "host") pulled = co_await pull(spec);
         if (!pulled) co_return Planned(pulled.error());
+    }
+    if (!pull_always_) {
+        auto at_once = planner_.plan_at_once(spec);
+        if (at_once) co_return std::move(*at_once);
     }
     std::function<Planned()> work = [this, &spec, made] { return planner_.plan(spec, *made); };
     auto planned = co_await net::run_blocking<Planned>(*blocking_, work);

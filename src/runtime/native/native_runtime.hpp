@@ -1,6 +1,8 @@
 #pragma once
 
 #include "image/store.hpp"
+#include "runtime/native/pool_demand.hpp"
+#include "runtime/native/warm_options.hpp"
 #include "runtime/runtime.hpp"
 
 #include <boost/asio/thread_pool.hpp>
@@ -19,7 +21,8 @@ struct NativeOptions {
     NativeOptions() = default;
     std::filesystem::path state_directory;
     std::string address_range = "10.77.0.0/16";  ///< IPv4, /8 to /28; first address is the gateway
-    std::uint32_t pool_size = 8;                 ///< blank slots kept ready, 0..1000
+    PoolSettings pool;                           ///< blank slots kept ready
+    WarmOptions warm;                            ///< slots with their image and programs started
     std::string publish_host = "127.0.0.1";      ///< where agents listen on the host
     /// Of requests that state none; 0 leaves that out. Only pids always has one.
     ResourceLimits defaults = default_limits();

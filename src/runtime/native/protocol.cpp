@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t max_elements = 10'000;
 
 void fields(auto& a, VolumeMount& m);
+void fields(auto& a, CreateRequest& m);
 
 class Writer {
   public:
@@ -50,6 +51,7 @@ class Writer {
         put(ticks);
     }
     void put(VolumeMount& volume) { fields(*this, volume); }
+    void put(CreateRequest& request) { fields(*this, request); }
     void put(std::optional<Exit>& exit);
 
     std::string take() { return std::move(out_); }
@@ -109,6 +111,7 @@ class Reader {
         at = Timestamp(std::chrono::microseconds(ticks));
     }
     void put(VolumeMount& volume) { fields(*this, volume); }
+    void put(CreateRequest& request) { fields(*this, request); }
     void put(std::optional<Exit>& exit);
 
     [[nodiscard]] bool finished() const { return good_ && in_.empty(); }
@@ -144,7 +147,7 @@ void fields(auto& a, SlotId& m) {
     put_all(a, m.serial, m.index);
 }
 void fields(auto& a, Hello& m) {
-    put_all(a, m.version, m.pool_size);
+    put_all(a, m.version, m.pool.size, m.pool.max, m.pool.idle_seconds);
 }
 void fields(auto& a, HelloReply& m) {
     put_all(a, m.version, m.address_range, m.publish_host);
@@ -155,7 +158,11 @@ void fields(auto& a, CreateRequest& m) {
             m.limits.memory_bytes, m.limits.pids, m.limits.disk_bytes, m.limits.open_files,
             m.limits.network_rate, m.limits.io_read_rate, m.limits.io_write_rate, m.cpu_request,
             m.memory_request, m.volumes, m.claims, m.own_claims, m.start_seconds, m.hooks,
-            m.agent_token, m.hostname, m.no_network, m.network, m.published);
+            m.agent_token, m.hostname, m.no_network, m.network, m.published, m.warm,
+            m.warm_pool.size, m.warm_pool.max, m.warm_pool.idle_seconds);
+}
+void fields(auto& a, WarmImages& m) {
+    put_all(a, m.images);
 }
 void fields(auto& a, CreateReply& m) {
     put_all(a, m.request, m.ports.agent, m.ports.published);
@@ -182,8 +189,10 @@ void fields(auto& a, ExitNotice& m) {
     fields(a, m.exit);
 }
 void fields(auto& a, FiguresNotice& m) {
-    put_all(a, m.figures.slots_ready, m.figures.slot_hits, m.figures.slot_misses,
-            m.figures.sandboxes);
+    put_all(a, m.figures.slots_ready, m.figures.slots_target, m.figures.slot_hits,
+            m.figures.slot_misses, m.figures.slot_refills, m.figures.slot_refill_seconds,
+            m.figures.warm_ready, m.figures.warm_target, m.figures.warm_hits, m.figures.warm_misses,
+            m.figures.warm_failures, m.figures.sandboxes);
 }
 void fields(auto& a, MakeSlot& m) {
     fields(a, m.slot);

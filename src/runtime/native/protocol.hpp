@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "runtime/native/pool_demand.hpp"
 #include "runtime/runtime.hpp"
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 3;
+inline constexpr std::uint32_t protocol_version = 4;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -30,7 +31,7 @@ struct SlotId {
 /// First word of a server.
 struct Hello {
     std::uint32_t version = protocol_version;
-    std::uint32_t pool_size = 0;
+    PoolSettings pool;
 };
 
 /// The spawner's answer; the connection serves requests from here on.
@@ -77,6 +78,13 @@ struct CreateRequest {
     bool no_network = false;
     std::string network;                   ///< shared one, with its tenant; empty: none
     std::vector<std::uint32_t> published;  ///< its ports that get one of the host's
+    std::string warm;                      ///< programs started ahead in its slots, JSON, or empty
+    PoolSettings warm_pool{0, 0, 60};      ///< how many such slots
+};
+
+/// The images whose slots a server wants warm, each as a request for a sandbox of it.
+struct WarmImages {
+    std::vector<CreateRequest> images;
 };
 
 /// Where a sandbox is reached on the host.
@@ -206,7 +214,7 @@ using Message =
                  ObservedReply, DoneReply, FailedReply, ExitNotice, FiguresNotice, MakeSlot,
                  RemoveSlot, SlotMade, SlotFailed, SlotRemoved, SlotReady, PauseRequest,
                  ResumeRequest, SnapshotRequest, RemoveSnapshotRequest, LogsRequest, InspectRequest,
-                 TextReply, SlotsRequest, NetworkMember>;
+                 TextReply, SlotsRequest, NetworkMember, WarmImages>;
 
 std::string encode(const Message& message);
 

@@ -1,6 +1,8 @@
 #include "runtime/native/request_plan.hpp"
 
+#include "agent/code/warm_program.hpp"
 #include "agent/hooks/hook_plan.hpp"
+#include "base/log.hpp"
 #include "image/digest.hpp"
 #include "model/lifecycle_hooks.hpp"
 #include "model/resource_quantity.hpp"
@@ -13,6 +15,8 @@ namespace opensandbox::runtime::native {
 namespace {
 
 constexpr std::size_t max_volumes = 32;
+/// Of an image: programs that its slots start ahead.
+constexpr const char* warm_label = "opensandbox.io/warm";
 
 /// The image's variables, those of the request over them.
 Environment merge(Environment base, const Environment& over) {
@@ -42,53 +46,21 @@ Environment sandbox_environment(const SandboxSpec& spec) {
     return known;
 }
 
-/// What a sandbox starts from.
-struct Base {
-    ImageOrigin image;
-    std::vector<std::string> snapshot_layers;
-    std::optional<SandboxDescription> source;  ///< of copies
-};
+ImageOrigin origin_of(const std::string& reference, image::Rootfs rootfs) {
+    ImageOrigin origin;
+    origin.reference = reference;
+    origin.digest = std::move(rootfs.digest);
+    for (const auto& layer : rootfs.layers)
+        origin.layers.push_back(layer.string());
+    origin.usr = rootfs.usr.string();
+    origin.config = std::move(rootfs.config);
+    return origin;
+}
 
 Result<ImageOrigin> resolve_image(image::Store& images, const std::string& reference) {
     auto rootfs = images.resolve(reference);
     if (!rootfs) return rootfs.error();
-    ImageOrigin origin;
-    origin.reference = reference;
-    origin.digest = rootfs->digest;
-    for (const auto& layer : rootfs->layers)
-        origin.layers.push_back(layer.string());
-    origin.usr = rootfs->usr.string();
-    origin.config = std::move(rootfs->config);
-    return origin;
-}
-
-Result<Base> resolve_base(image::Store& images, const SnapshotFiles& snapshots,
-                          const std::string& reference, const std::string& snapshot) {
-    Base base;
-    if (snapshot.empty()) {
-        auto origin = resolve_image(images, reference);
-        if (!origin) {
-            Error error = origin.error().within("image");
-            if (error.code() == ErrorCode::not_found) {
-                error = error.as("NATIVE::SANDBOX_IMAGE_PULL_FAILED");
-            }
-            return error;
-        }
-        base.image = std::move(*origin);
-        return base;
-    }
-    auto record = snapshots.read(snapshot);
-    if (!record) return record.error();
-    base.snapshot_layers = std::move(record->layers);
-    base.image = std::move(record->image);
-    base.source = std::move(record->source);
-    // A copy stands on exactly what its source stands on.
-    if (base.image.usr.empty() || base.source) return base;
-    // The host's image changes with the host; only the present one is kept over a restart of it.
-    auto origin = resolve_image(images, base.image.reference);
-    if (!origin) return origin.error().within("image below the snapshot");
-    base.image = std::move(*origin);
-    return base;
+    return origin_of(reference, std::move(*rootfs));
 }
 
 const std::string* find_value(const model::StringMap& map, std::string_view name) {
@@ -233,34 +205,122 @@ Status RequestPlanner::add_volumes(const SandboxSpec& spec, CreateRequest& reque
     return {};
 }
 
+Result<RequestPlanner::Base> RequestPlanner::resolve_base(const std::string& reference,
+                                                          const std::string& snapshot) const {
+    Base base;
+    if (snapshot.empty()) {
+        auto origin = resolve_image(*images_, reference);
+        if (!origin) {
+            Error error = origin.error().within("image");
+            if (error.code() == ErrorCode::not_found) {
+                error = error.as("NATIVE::SANDBOX_IMAGE_PULL_FAILED");
+            }
+            return error;
+        }
+        base.image = std::move(*origin);
+        return base;
+    }
+    auto record = snapshots_.read(snapshot);
+    if (!record) return record.error();
+    base.snapshot_layers = std::move(record->layers);
+    base.image = std::move(record->image);
+    base.source = std::move(record->source);
+    // A copy stands on exactly what its source stands on.
+    if (base.image.usr.empty() || base.source) return base;
+    // The host's image changes with the host; only the present one is kept over a restart of it.
+    auto origin = resolve_image(*images_, base.image.reference);
+    if (!origin) return origin.error().within("image below the snapshot");
+    base.image = std::move(*origin);
+    return base;
+}
+
 Result<CreateRequest> RequestPlanner::plan(const SandboxSpec& spec,
                                            std::vector<std::string>& made) const {
-    auto base = resolve_base(*images_, snapshots_, spec.image,
-                             spec.snapshot ? spec.snapshot->id : std::string());
+    auto base = resolve_base(spec.image, spec.snapshot ? spec.snapshot->id : std::string());
     if (!base) return base.error();
-    image::ImageConfig& config = base->image.config;
+    return build(spec, std::move(*base), made);
+}
+
+std::optional<Result<CreateRequest>> RequestPlanner::plan_at_once(const SandboxSpec& spec) const {
+    if (spec.snapshot || !spec.volumes.empty()) return std::nullopt;
+    auto rootfs = images_->resolve_known(spec.image);
+    if (!rootfs) return std::nullopt;
+    Base base;
+    base.image = origin_of(spec.image, std::move(*rootfs));
+    std::vector<std::string> nothing;
+    return build(spec, std::move(base), nothing);
+}
+
+Result<CreateRequest> RequestPlanner::build(const SandboxSpec& spec, Base base,
+                                            std::vector<std::string>& made) const {
+    image::ImageConfig& config = base.image.config;
     CreateRequest request;
     request.id = spec.id;
-    request.image = std::move(base->image.reference);
-    request.digest = std::move(base->image.digest);
-    request.layers = std::move(base->image.layers);
-    request.usr = std::move(base->image.usr);
+    request.image = std::move(base.image.reference);
+    request.digest = std::move(base.image.digest);
+    request.layers = std::move(base.image.layers);
+    request.usr = std::move(base.image.usr);
     request.image_env = config.env;
-    request.snapshot_layers = std::move(base->snapshot_layers);
-    Environment below = base->source ? std::move(base->source->environment) : config.env;
+    request.snapshot_layers = std::move(base.snapshot_layers);
+    Environment below = base.source ? std::move(base.source->environment) : config.env;
     request.env = merge(merge(std::move(below), sandbox_environment(spec)), spec.env);
     request.entrypoint = spec.entrypoint;
     request.working_directory = std::move(config.working_directory);
     request.user = std::move(config.user);
     // All limits of the source, also those that its row does not know.
-    request.limits = with_defaults(base->source ? base->source->limits : spec.limits, defaults_);
+    request.limits = with_defaults(base.source ? base.source->limits : spec.limits, defaults_);
     if (auto s = add_requests(spec.resource_requests, request); !s) return s.error();
     if (auto s = add_hooks(spec, request); !s) return s.error();
     request.agent_token = spec.agent_token;
     add_network(spec, request);
     if (base->source) inherit_network(*base->source, request);
     if (auto s = add_volumes(spec, request, made); !s) return s.error();
+    // What differs from sandbox to sandbox cannot be made ahead.
+    const bool special = spec.snapshot || !request.volumes.empty() || spec.hooks ||
+                         request.no_network || !request.network.empty() ||
+                         !request.published.empty();
+    if (!special) add_warm(config.labels, request);
     return request;
+}
+
+void RequestPlanner::add_warm(const std::map<std::string, std::string>& labels,
+                              CreateRequest& request) const {
+    std::string programs;
+    PoolSettings pool = warm_.pool;
+    auto name = image::normalize_reference(request.image);
+    const auto configured = name ? warm_.images.find(*name) : warm_.images.end();
+    if (configured != warm_.images.end()) {
+        programs = configured->second.programs;
+        pool = configured->second.pool;
+    }
+    const auto label = labels.find(warm_label);
+    if (programs.empty() && label != labels.end()) programs = label->second;
+    if (programs.empty() || pool.max == 0) return;
+    if (auto parsed = agent::parse_warm_programs(programs); !parsed) {
+        log::warn("an image's warm programs are not understood",
+                  {{"image", request.image}, {"reason", parsed.error().message()}});
+        return;
+    }
+    request.warm = std::move(programs);
+    request.warm_pool = pool;
+}
+
+std::vector<CreateRequest> RequestPlanner::warm_images() const {
+    std::vector<CreateRequest> out;
+    auto images = images_->list();
+    if (!images) return out;
+    for (const image::ImageInfo& info : *images) {
+        // The built-in one has no labels, and takes its time when it is not wanted.
+        if (info.built_in && !warm_.images.contains(info.reference)) continue;
+        // What another image took the name of is there for those that run on it.
+        if (info.reference.find('@') != std::string::npos) continue;
+        SandboxSpec spec;
+        spec.image = info.reference;
+        std::vector<std::string> none;
+        auto request = plan(spec, none);
+        if (request && !request->warm.empty()) out.push_back(std::move(*request));
+    }
+    return out;
 }
 
 void RequestPlanner::undo(const std::vector<std::string>& made) const {

@@ -2,7 +2,6 @@
 #include "runtime/native/layer_image.hpp"
 #include "runtime/native/message_socket.hpp"
 #include "runtime/native/overlay.hpp"
-#include "runtime/native/sandbox_description.hpp"
 #include "runtime/native/sandbox_table.hpp"
 #include "runtime/native/volume_mount.hpp"
 
@@ -203,7 +202,13 @@ Status SandboxTable::activate(Sandbox& sandbox, SlotParts parts) {
     sandbox.request = {};
     if (!sent) return sent.error().within("slot");
     std::ranges::move(*built, std::back_inserter(sandbox.scaffold));
-    // While the slot works.
+    // A warm slot is nobody's yet: it ends with this process, and nobody has to know of it.
+    if (sandbox.id.empty()) return {};
+    return write_down(sandbox, description);
+}
+
+/// While the slot works: what a spawner to come has to know.
+Status SandboxTable::write_down(Sandbox& sandbox, const SandboxDescription& description) const {
     if (auto s = write_description(host_->slot_directory(sandbox.parts.slot), description); !s) {
         return s;
     }

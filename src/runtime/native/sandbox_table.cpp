@@ -3,7 +3,6 @@
 #include "base/log.hpp"
 #include "runtime/native/exit_reason.hpp"
 #include "runtime/native/message_socket.hpp"
-#include "runtime/native/sandbox_description.hpp"
 
 #include <sys/epoll.h>
 #include <sys/syscall.h>
@@ -40,6 +39,10 @@ void SandboxTable::create(CreateRequest request, Created done) {
     sandbox->created = std::move(done);
     sandboxes_.emplace(sandbox->id, sandbox);
     pool_->begin_service();
+    if (begin_warm(sandbox)) {
+        if (!sandbox->failure) follow_start(sandbox, allowed);
+        return;
+    }
     pool_->take([this, sandbox, allowed](Result<SlotParts> parts) {
         if (!parts) {
             sandbox->failure = parts.error();
@@ -51,16 +54,21 @@ void SandboxTable::create(CreateRequest request, Created done) {
             fail(sandbox, status.error());
             return;
         }
-        sandbox->control_watch = loop_->watch(sandbox->parts.control.get(), EPOLLIN,
-                                              [this, sandbox](std::uint32_t) { on_slot(sandbox); });
-        watch_death(sandbox);
         if (unwanted) return fail(sandbox, Error(ErrorCode::cancelled, "destroyed meanwhile"));
-        loop_->run_after(allowed, [this, weak = std::weak_ptr(sandbox)] {
-            const auto late = weak.lock();
-            if (late && late->state == State::starting) {
-                fail(late, Error(ErrorCode::timeout, "the sandbox did not start in time"));
-            }
-        });
+        follow_start(sandbox, allowed);
+    });
+}
+
+/// The slot has all it needs; it answers or dies.
+void SandboxTable::follow_start(const Entry& sandbox, EventLoop::Clock::duration allowed) {
+    sandbox->control_watch = loop_->watch(sandbox->parts.control.get(), EPOLLIN,
+                                          [this, sandbox](std::uint32_t) { on_slot(sandbox); });
+    watch_death(sandbox);
+    loop_->run_after(allowed, [this, weak = std::weak_ptr(sandbox)] {
+        const auto late = weak.lock();
+        if (late && late->state == State::starting) {
+            fail(late, Error(ErrorCode::timeout, "the sandbox did not start in time"));
+        }
     });
 }
 
@@ -98,7 +106,7 @@ void SandboxTable::on_ready(Sandbox& sandbox) {
     auto scaffold = std::make_shared<std::vector<UniqueFd>>(std::move(sandbox.scaffold));
     scaffold->push_back(std::move(sandbox.parts.base));
     scaffold->push_back(std::move(sandbox.parts.usr));
-    loop_->run_after(30ms, [scaffold] { scaffold->clear(); });
+    loop_->run_after(30ms, [this, scaffold] { pool_->discard(std::move(*scaffold)); });
     if (sandbox.state != State::starting) return;
     sandbox.state = State::running;
     HostPorts ports;

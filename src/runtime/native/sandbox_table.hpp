@@ -8,8 +8,10 @@
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/networks.hpp"
+#include "runtime/native/sandbox_description.hpp"
 #include "runtime/native/slot_pool.hpp"
 #include "runtime/native/snapshot_table.hpp"
+#include "runtime/native/warm_slots.hpp"
 
 #include <functional>
 #include <map>
@@ -65,6 +67,14 @@ class SandboxTable {
     /// A line "id serial" for each of at most `limit` sandboxes that run.
     [[nodiscard]] std::string slots(std::size_t limit) const;
     [[nodiscard]] std::size_t size() const { return sandboxes_.size(); }
+    /// Keeps slots warm for these images, and for no others.
+    void keep_warm(std::vector<CreateRequest> images);
+    /// Ends all of them, also those being made.
+    void drop_warm();
+    /// Lets their number follow demand; to be called about twice a second.
+    void tend_warm();
+    [[nodiscard]] bool any_warm() const { return !warming_.empty(); }
+    [[nodiscard]] const WarmSlots& warm() const { return warm_; }
     void on_exit(Exited listener) { exited_ = std::move(listener); }
 
   private:
@@ -108,6 +118,15 @@ class SandboxTable {
     using Entry = std::shared_ptr<Sandbox>;
 
     Status activate(Sandbox& sandbox, SlotParts parts);
+    Status write_down(Sandbox& sandbox, const SandboxDescription& description) const;
+    void follow_start(const Entry& sandbox, EventLoop::Clock::duration allowed);
+    bool begin_warm(const Entry& sandbox);
+    Status hand_over(Sandbox& sandbox, const Sandbox& warm) const;
+    void start_warm(const WarmSlots::Order& order);
+    void fail_warm(const std::string& key, const Error& error);
+    void end_warm(SlotId slot);
+    void on_warm(const Entry& sandbox, const std::string& key);
+    void on_warm_death(const Entry& sandbox, const std::string& key);
     Result<std::vector<UniqueFd>> build_parts(Sandbox& sandbox) const;
     Status restore_usr(Sandbox& sandbox) const;
     Status fit_layer(Sandbox& sandbox) const;
@@ -148,6 +167,8 @@ class SandboxTable {
     Journal journal_;
     Exited exited_;
     std::map<std::string, Entry> sandboxes_;
+    WarmSlots warm_;
+    std::map<std::uint32_t, Entry> warming_;  ///< by serial: warm slots, ready or being made
 };
 
 }  // namespace opensandbox::runtime::native

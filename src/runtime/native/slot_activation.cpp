@@ -75,12 +75,15 @@ Status write_new(const char* path, std::string_view text) {
     return check(::write(fd.get(), text.data(), text.size()), std::string("write ") + path);
 }
 
+std::string hosts_text(const Host& host, SlotId slot, const std::string& hostname) {
+    return "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
+           host.address(slot).to_string() + "\t" + hostname + "\n";
+}
+
 /// hosts, hostname and resolv.conf are mounted from a tmpfs, as container engines do: writing them
 /// to the layer would cost more, and they belong to this sandbox, not to its snapshots.
 Status place_files(int root, const Host& host, SlotId slot, const std::string& hostname) {
-    const std::string hosts = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
-                              host.address(slot).to_string() + "\t" + hostname + "\n";
-    if (auto s = write_new("/files/hosts", hosts); !s) return s;
+    if (auto s = write_new("/files/hosts", hosts_text(host, slot, hostname)); !s) return s;
     if (auto s = write_new("/files/hostname", hostname + "\n"); !s) return s;
     for (const char* name : {"hosts", "hostname", "resolv.conf"}) {
         auto target = file_mount_point(root, std::string("etc/") + name);
@@ -194,12 +197,28 @@ Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequ
     Activated result;
     result.uid = user->uid;
     result.gid = user->gid;
-    result.environment = request.env;
-    set_default(result.environment, "PATH",
-                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    set_default(result.environment, "HOME", user->home);
-    set_default(result.environment, "HOSTNAME", request.hostname);
+    result.home = user->home;
     return result;
+}
+
+Environment Activated::environment(const CreateRequest& request) const {
+    Environment out = request.env;
+    set_default(out, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    set_default(out, "HOME", home);
+    set_default(out, "HOSTNAME", request.hostname);
+    return out;
+}
+
+Status take_names(const Host& host, SlotId slot, const CreateRequest& request) {
+    const std::string hosts = hosts_text(host, slot, request.hostname);
+    const std::string name = request.hostname + "\n";
+    for (const auto& [path, text] :
+         {std::pair{"/etc/hosts", &hosts}, std::pair{"/etc/hostname", &name}}) {
+        const UniqueFd file(::open(path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
+        if (!file) return last_error(std::string("open ") + path);
+        if (auto s = check(::write(file.get(), text->data(), text->size()), path); !s) return s;
+    }
+    return {};
 }
 
 }  // namespace opensandbox::runtime::native

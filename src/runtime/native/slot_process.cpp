@@ -1,6 +1,7 @@
 #include "runtime/native/slot_process.hpp"
 
 #include "agent/agent.hpp"
+#include "agent/code/warm_interpreter.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/message_socket.hpp"
 
@@ -18,6 +19,8 @@
 namespace opensandbox::runtime::native {
 
 namespace {
+
+constexpr std::chrono::seconds program_timeout{60};
 
 /// Overwrites the command line that the spawner was started with: it names paths of the host, and
 /// everybody inside can read it.
@@ -122,16 +125,28 @@ bool waits_without_program(const std::vector<std::string>& entrypoint,
     return true;
 }
 
-agent::AgentOptions agent_options(CreateRequest& request, Activated& activated, UniqueFd listener,
-                                  UniqueFd output) {
+/// What a blank was told to become.
+struct Beginning {
+    CreateRequest request;
+    Activated activated;
+    UniqueFd listener;
+    UniqueFd output;
+    std::vector<agent::Publication> publications;
+    std::vector<agent::WarmInterpreter> warm;
+};
+
+agent::AgentOptions agent_options(Beginning beginning) {
+    CreateRequest& request = beginning.request;
     agent::AgentOptions options;
-    options.listener = std::move(listener);
-    options.output_log = std::move(output);
+    options.listener = std::move(beginning.listener);
+    options.output_log = std::move(beginning.output);
+    options.publications = std::move(beginning.publications);
+    options.warm = std::move(beginning.warm);
     options.access_token = std::move(request.agent_token);
-    options.environment = std::move(activated.environment);
+    options.environment = beginning.activated.environment(request);
     options.working_directory = std::move(request.working_directory);
-    options.uid = activated.uid;
-    options.gid = activated.gid;
+    options.uid = beginning.activated.uid;
+    options.gid = beginning.activated.gid;
     options.init = true;
     if (!waits_without_program(request.entrypoint, options.environment)) {
         options.entrypoint = std::move(request.entrypoint);
@@ -146,15 +161,8 @@ agent::AgentOptions agent_options(CreateRequest& request, Activated& activated, 
     return options;
 }
 
-}  // namespace
-
-void run_slot(const Host& host, SlotId slot, UniqueFd control) {
-    if (auto status = forget_parent(std::move(control)); !status) ::_exit(1);
-    // The maker attaches cgroups, ids and the network, then says so.
-    (void)next_message(nullptr);
-    if (auto status = become_blank(host, slot); !status) fail(0, status.error());
-    if (!answer(SlotReady{})) ::_exit(1);
-
+/// From a blank to a sandbox without an agent.
+Beginning begin(const Host& host, SlotId slot) {
     std::vector<UniqueFd> descriptors;
     Message message = next_message(&descriptors);
     auto* request = std::get_if<CreateRequest>(&message);
@@ -173,11 +181,56 @@ void run_slot(const Host& host, SlotId slot, UniqueFd control) {
         parts.volumes.push_back(has_source(volume) ? std::move(descriptors[next++]) : UniqueFd());
     auto activated = become_sandbox(host, slot, *request, std::move(parts));
     if (!activated) fail(request->request, activated.error());
-    auto published = publications(*request, descriptors);
-    auto options =
-        agent_options(*request, *activated, std::move(descriptors[0]), std::move(descriptors[2]));
-    options.publications = std::move(published);
-    ::_exit(agent::run(std::move(options)));
+    Beginning out;
+    out.publications = publications(*request, descriptors);
+    out.request = std::move(*request);
+    out.activated = std::move(*activated);
+    out.listener = std::move(descriptors[0]);
+    out.output = std::move(descriptors[2]);
+    return out;
+}
+
+/// Starts the image's programs, then waits for the sandbox that this will be.
+void await_owner(const Host& host, SlotId slot, Beginning& beginning) {
+    auto programs = agent::parse_warm_programs(beginning.request.warm);
+    if (!programs) fail(0, programs.error());
+    agent::WarmInterpreter::Place place;
+    place.environment = agent::Environment(beginning.activated.environment(beginning.request));
+    const std::string& directory = beginning.request.working_directory;
+    struct stat info{};
+    if (!directory.empty() && ::stat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+        place.directory = directory;
+    place.uid = beginning.activated.uid;
+    place.gid = beginning.activated.gid;
+    for (const agent::WarmProgram& program : *programs) {
+        auto started = agent::WarmInterpreter::start(program, place, program_timeout);
+        if (!started) fail(0, started.error());
+        beginning.warm.push_back(std::move(*started));
+    }
+    if (!answer(SlotReady{})) ::_exit(1);
+    Message message = next_message(nullptr);
+    auto* request = std::get_if<CreateRequest>(&message);
+    if (!request || request->id.empty()) {
+        fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
+    }
+    beginning.request = std::move(*request);
+    if (auto s = take_names(host, slot, beginning.request); !s) {
+        fail(beginning.request.request, s.error());
+    }
+}
+
+}  // namespace
+
+void run_slot(const Host& host, SlotId slot, UniqueFd control) {
+    if (auto status = forget_parent(std::move(control)); !status) ::_exit(1);
+    // The maker attaches cgroups, ids and the network, then says so.
+    (void)next_message(nullptr);
+    if (auto status = become_blank(host, slot); !status) fail(0, status.error());
+    if (!answer(SlotReady{})) ::_exit(1);
+
+    Beginning beginning = begin(host, slot);
+    if (beginning.request.id.empty()) await_owner(host, slot, beginning);
+    ::_exit(agent::run(agent_options(std::move(beginning))));
 }
 
 }  // namespace opensandbox::runtime::native

@@ -23,6 +23,17 @@ constexpr std::size_t max_peers = 16;
 constexpr std::size_t max_outgoing = 20'000;
 /// Without server and sandboxes it stays this long, so that a restart of the server finds it.
 constexpr auto idle_time = 3s;
+/// Figures are for people: telling them must not cost a request anything.
+constexpr auto figures_interval = 100ms;
+constexpr auto tend_interval = 500ms;
+
+/// Until a server says what it wants.
+PoolSettings fixed_pool(std::uint32_t size) {
+    PoolSettings settings;
+    settings.size = size;
+    settings.max = size;
+    return settings;
+}
 
 bool same_user(int socket) {
     ucred peer{};
@@ -50,7 +61,7 @@ Status Spawner::start() {
     if (!kept) return kept.error();
     if (auto s = remove_leftovers(*kept); !s) return s;
     if (auto s = snapshots_.start([this] { return sandboxes_.snapshot_layers(); }); !s) return s;
-    if (auto s = pool_.start(*kept, host_->options.pool_size); !s) return s;
+    if (auto s = pool_.start(*kept, fixed_pool(host_->options.pool_size)); !s) return s;
     sandboxes_.on_exit([this](const std::string& id, const Exit& exit) {
         for (const auto& peer : std::list(peers_)) {
             if (peer->greeted) send(peer, ExitNotice{id, exit});
@@ -98,10 +109,15 @@ void Spawner::run(int signals) {
     bool ending = false;
     auto signal_watch = loop_->watch(signals, EPOLLIN, [&ending](std::uint32_t) { ending = true; });
     auto needed_at = EventLoop::Clock::now();
+    auto tended_at = needed_at;
     while (!ending) {
-        loop_->run_once(500ms);
-        announce_figures();
+        loop_->run_once(announce_figures() ? tend_interval : figures_interval);
         const auto now = EventLoop::Clock::now();
+        if (now - tended_at > tend_interval) {
+            tended_at = now;
+            pool_.tend();
+            sandboxes_.tend_warm();
+        }
         if (needed()) needed_at = now;
         if (now - needed_at > idle_time) break;
     }
@@ -114,9 +130,11 @@ void Spawner::end_everything() {
     for (const Observed& item : sandboxes_.list()) {
         sandboxes_.destroy(item.id, [](const Status&) {});
     }
+    sandboxes_.drop_warm();
     pool_.drain();
     const auto deadline = EventLoop::Clock::now() + 30s;
-    while ((sandboxes_.size() > 0 || !pool_.idle()) && EventLoop::Clock::now() < deadline) {
+    while ((sandboxes_.size() > 0 || sandboxes_.any_warm() || !pool_.idle()) &&
+           EventLoop::Clock::now() < deadline) {
         loop_->run_once(100ms);
     }
 }
@@ -167,7 +185,10 @@ void Spawner::greet(const std::shared_ptr<Connection>& peer, const Hello& hello)
     send(peer, HelloReply{protocol_version, host_->range.to_string(), host_->options.publish_host});
     if (hello.version != protocol_version) return;
     peer->greeted = true;
-    pool_.resize(std::min(hello.pool_size, 1000U));
+    PoolSettings pool = hello.pool;
+    pool.size = std::min(pool.size, 1000U);
+    pool.max = std::min(pool.max, 1000U);
+    pool_.resize(pool);
 }
 
 void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
@@ -200,6 +221,8 @@ void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
                   view ? Result<std::string>(format_view(*view)) : view.error());
     } else if (auto* slots = std::get_if<SlotsRequest>(&message)) {
         send_text(peer, slots->request, sandboxes_.slots(slots->limit));
+    } else if (auto* warm = std::get_if<WarmImages>(&message)) {
+        sandboxes_.keep_warm(std::move(warm->images));
     } else if (auto* list = std::get_if<ListRequest>(&message)) {
         for (Observed& item : sandboxes_.list()) {
             send(peer, ObservedReply{list->request, std::move(item)});
@@ -272,18 +295,25 @@ void Spawner::flush(const std::shared_ptr<Connection>& peer) {
     }
 }
 
-void Spawner::announce_figures() {
+/// Tells figures that changed, not too often; false when something is left to be told.
+bool Spawner::announce_figures() {
     Figures figures;
-    figures.slots_ready = pool_.ready();
-    figures.slot_hits = pool_.hits();
-    figures.slot_misses = pool_.misses();
+    pool_.tell(figures);
+    sandboxes_.warm().tell(figures);
     figures.sandboxes = sandboxes_.size();
+    if (std::ranges::all_of(peers_, [&](const auto& peer) { return peer->told == figures; })) {
+        return true;
+    }
+    const auto now = EventLoop::Clock::now();
+    if (now - told_at_ < figures_interval) return false;
+    told_at_ = now;
     // A copy, since a peer that is gone is taken off the list.
     for (const auto& peer : std::list(peers_)) {
         if (!peer->greeted || !peer->outgoing.empty() || peer->told == figures) continue;
         peer->told = figures;
         send(peer, FiguresNotice{figures});
     }
+    return true;
 }
 
 }  // namespace opensandbox::runtime::native

@@ -54,7 +54,7 @@ class Spawner {
     void send(const Peer& peer, const Message& message);
     void flush(const std::shared_ptr<Connection>& peer);
     void close(const std::shared_ptr<Connection>& peer);
-    void announce_figures();
+    bool announce_figures();
     [[nodiscard]] bool needed() const;
     void end_everything();
 
@@ -68,6 +68,7 @@ class Spawner {
     UniqueFd socket_;
     EventLoop::Watch accept_watch_;
     std::list<std::shared_ptr<Connection>> peers_;
+    EventLoop::Clock::time_point told_at_{};
 };
 
 }  // namespace opensandbox::runtime::native

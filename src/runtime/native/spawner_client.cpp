@@ -1,5 +1,6 @@
 #include "runtime/native/spawner_client.hpp"
 
+#include "base/log.hpp"
 #include "net/task.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/message_socket.hpp"
@@ -154,12 +155,12 @@ const HelloReply& SpawnerClient::spawner() const {
 }
 
 Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(
-    const std::filesystem::path& path, std::uint32_t pool_size, Listeners listeners) {
+    const std::filesystem::path& path, PoolSettings pool, Listeners listeners) {
     using Made = Result<std::unique_ptr<SpawnerClient>>;
     auto executor = co_await asio::this_coro::executor;
     auto fd = connect_socket(path);
     if (!fd) co_return Made(fd.error());
-    if (auto s = send_message(fd->get(), encode(Hello{protocol_version, pool_size})); !s) {
+    if (auto s = send_message(fd->get(), encode(Hello{protocol_version, pool})); !s) {
         co_return Made(s.error());
     }
     auto state = std::make_shared<State>(executor, std::move(*fd), std::move(listeners));
@@ -199,6 +200,20 @@ Awaitable<void> SpawnerClient::read_all(std::shared_ptr<State> state) {
         state->handle(std::move(*message));
     }
     state->lose();
+}
+
+void SpawnerClient::keep_warm(std::vector<CreateRequest> images) {
+    if (!state_->connected) return;
+    WarmImages message{std::move(images)};
+    std::string bytes = encode(message);
+    while (bytes.size() > max_message) {
+        log::warn("too many images are to be kept warm; one is not",
+                  {{"image", message.images.back().image}});
+        message.images.pop_back();
+        bytes = encode(message);
+    }
+    state_->outgoing.push_back(std::move(bytes));
+    if (state_->outgoing.size() == 1) state_->flush();
 }
 
 Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(

@@ -23,7 +23,7 @@ class SpawnerClient {
 
     /// `unavailable` when nobody listens there, `conflict` when a spawner of another version does.
     static Awaitable<Result<std::unique_ptr<SpawnerClient>>> connect(
-        const std::filesystem::path& path, std::uint32_t pool_size, Listeners listeners);
+        const std::filesystem::path& path, PoolSettings pool, Listeners listeners);
     ~SpawnerClient();
     SpawnerClient(const SpawnerClient&) = delete;
     SpawnerClient& operator=(const SpawnerClient&) = delete;
@@ -41,6 +41,8 @@ class SpawnerClient {
     Awaitable<Result<std::string>> view(std::string id);
     /// A line "id serial" for each of at most `limit` sandboxes that run.
     Awaitable<Result<std::string>> slots(std::uint32_t limit);
+    /// Says for which images slots are to be kept warm, and that for no others.
+    void keep_warm(std::vector<CreateRequest> images);
     [[nodiscard]] const HelloReply& spawner() const;
     /// Whether answers may still come.
     [[nodiscard]] bool connected() const;

@@ -17,7 +17,7 @@ SpawnerOptions spawner_options(const NativeOptions& options) {
     SpawnerOptions out;
     out.state_directory = options.state_directory;
     out.address_range = options.address_range;
-    out.pool_size = options.pool_size;
+    out.pool_size = options.pool.size;
     out.publish_host = options.publish_host;
     out.layer_bytes = options.defaults.disk_bytes;
     return out;
@@ -42,6 +42,7 @@ SpawnerClient::Listeners SpawnerLink::listeners() {
         const auto self = weak.lock();
         if (!self || self->stopped_) return;
         log::error("the spawner is gone; another is started");
+        self->figures_ = {};
         net::spawn(self->executor_, reconnect(self), "reconnect to the spawner");
     };
     return out;
@@ -50,6 +51,11 @@ SpawnerClient::Listeners SpawnerLink::listeners() {
 void SpawnerLink::report_exit(const std::string& id, const Exit& exit) {
     if (stopped_ || !reported_.insert(id).second) return;
     if (listener_) listener_(id, exit);
+}
+
+void SpawnerLink::keep_warm(std::vector<CreateRequest> images) {
+    warm_ = std::move(images);
+    if (client_ && client_->connected()) client_->keep_warm(warm_);
 }
 
 void SpawnerLink::stop() {
@@ -61,11 +67,11 @@ void SpawnerLink::stop() {
 Awaitable<Status> SpawnerLink::connect(std::shared_ptr<SpawnerLink> self) {
     const auto path = spawner_options(self->options_).socket_path();
     auto wanted = self->listeners();
-    auto client =
-        co_await SpawnerClient::connect(path, self->options_.pool_size, std::move(wanted));
+    auto client = co_await SpawnerClient::connect(path, self->options_.pool, std::move(wanted));
     if (!client) co_return Status(client.error());
     if (self->stopped_) co_return Status(stopped());
     self->client_ = std::move(*client);
+    if (!self->warm_.empty()) self->client_->keep_warm(self->warm_);
     const HelloReply& spawner = self->client_->spawner();
     if (spawner.address_range != self->options_.address_range ||
         spawner.publish_host != self->options_.publish_host) {

@@ -1,3 +1,4 @@
+#include "base/descriptor_limit.hpp"
 #include "base/log.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/native_runtime.hpp"
@@ -136,6 +137,7 @@ int spawner_main(int argc, char** argv) {
     if (options->report >= 0) leave_parent();
     ::umask(077);
     ::prctl(PR_SET_DUMPABLE, 0);
+    raise_descriptor_limit();
     if (::chdir("/") < 0) return fail(*options, last_error("chdir /"));
     if (::geteuid() != 0) {
         return fail(*options, Error(ErrorCode::permission_denied, "the native runtime needs root"));

@@ -30,10 +30,29 @@ void write_sandboxes(telemetry::Exposition& out, const lifecycle::Lifecycle& lif
 void write_slots(telemetry::Exposition& out, const runtime::Figures& figures) {
     out.metric("opensandbox_slots_ready", "gauge", "Blank sandboxes waiting for a create.");
     out.sample(figures.slots_ready);
+    out.metric("opensandbox_slots_target", "gauge",
+               "Blank sandboxes that should wait; follows demand.");
+    out.sample(figures.slots_target);
     out.metric("opensandbox_slot_hits_total", "counter", "Creates served from a blank.");
     out.sample(figures.slot_hits);
     out.metric("opensandbox_slot_misses_total", "counter", "Creates that had to make one.");
     out.sample(figures.slot_misses);
+    out.metric("opensandbox_slot_refill_seconds", "summary",
+               "Time from the first missing blank until all were there again.");
+    out.summary(figures.slot_refill_seconds, figures.slot_refills);
+    out.metric("opensandbox_warm_slots_ready", "gauge",
+               "Sandboxes waiting with their image and its programs started.");
+    out.sample(figures.warm_ready);
+    out.metric("opensandbox_warm_slots_target", "gauge", "As many should wait; follows demand.");
+    out.sample(figures.warm_target);
+    out.metric("opensandbox_warm_hits_total", "counter", "Creates served from a warm slot.");
+    out.sample(figures.warm_hits);
+    out.metric("opensandbox_warm_misses_total", "counter",
+               "Creates that a warm slot could have served, had there been one.");
+    out.sample(figures.warm_misses);
+    out.metric("opensandbox_warm_failures_total", "counter",
+               "Warm slots whose programs did not start.");
+    out.sample(figures.warm_failures);
     out.metric("opensandbox_runtime_sandboxes", "gauge", "Sandboxes that the runtime holds.");
     out.sample(figures.sandboxes);
 }

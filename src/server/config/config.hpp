@@ -5,6 +5,7 @@
 #include "model/quota.hpp"
 #include "registry/options.hpp"
 #include "runtime/docker/docker_options.hpp"
+#include "runtime/native/warm_options.hpp"
 #include "runtime/runtime.hpp"
 
 #include <cstdint>
@@ -101,7 +102,8 @@ struct Config {
     // [native]
     std::filesystem::path state_dir;  ///< empty: the default of this user
     std::string address_range = "10.77.0.0/16";
-    std::uint32_t pool_size = 8;
+    runtime::native::PoolSettings pool;
+    runtime::native::WarmOptions warm;
     // Of sandboxes whose request states none.
     std::int64_t native_pids = 4096;        ///< processes and threads
     std::int64_t native_open_files = 0;     ///< of each process; 0: what the host allows

@@ -54,9 +54,6 @@ std::string_view config_skeleton() {
 # state_dir = "/var/lib/opensandbox"
 # IPv4 network of the sandboxes, /8 to /28; the host takes its first address.
 # address_range = "10.77.0.0/16"
-# Sandboxes made ready before anybody asks for one (0 to 1000): creates served from them take
-# milliseconds.
-# pool_size = 8
 # IPv4 address of the host on which the agents of sandboxes are reachable.
 # publish_host = "127.0.0.1"
 # Images are pulled from their registry when they are missing; or "always", to have the newest under
@@ -91,6 +88,29 @@ std::string_view config_skeleton() {
 # How many sandboxes, at most, /metrics shows with series of their own to callers with a key (0 to
 # 10000).
 # sandboxes = 100
+
+[native.pool]
+# Sandboxes made ready before anybody asks for one: creates served from them take milliseconds. As
+# many as `size` always; after a burst that needed more, up to `max`, as far as addresses and a
+# quarter of the free memory reach (1 MiB each). What was not needed for `idle_seconds` goes again,
+# by halves.
+# size = 8
+# max = 128
+# idle_seconds = 60
+
+[native.warm]
+# Images that declare programs to be started ahead, by their label `opensandbox.io/warm` or below,
+# have slots of their own, in which the image is mounted and the programs run: the first code of a
+# sandbox that comes out of one answers in milliseconds. Per image, as in [native.pool]; max = 0
+# turns them off.
+# size = 1
+# max = 8
+# idle_seconds = 60
+
+# [native.warm.images."python:3.12"]
+#   programs = [{ language = "python", import = ["json", "numpy"] }]
+#   size = 4
+#   max = 16
 
 [store]
 # type = "sqlite"

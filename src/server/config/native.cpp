@@ -1,7 +1,10 @@
+#include "agent/code/warm_program.hpp"
+#include "image/store.hpp"
 #include "model/resource_quantity.hpp"
 #include "server/config/sections.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 namespace opensandbox::server {
 namespace {
@@ -57,6 +60,73 @@ bool is_address_range(std::string_view text) {
     return width >= 8 && width <= 28;
 }
 
+namespace {
+
+using runtime::native::PoolSettings;
+
+/// `size`, `max` and `idle_seconds` of a table; what it does not say stays.
+void read_pool(ConfigReader& reader, const std::string& table, PoolSettings& pool) {
+    constexpr std::int64_t most = 1000;
+    constexpr std::int64_t day = 86'400;
+    std::int64_t size = pool.size;
+    reader.number(table + ".size", 0, most, size);
+    // One that is said counts as it is.
+    std::int64_t max = reader.node(table + ".max") ? 0 : std::max<std::int64_t>(pool.max, size);
+    reader.number(table + ".max", 0, most, max);
+    if (!reader.node(table + ".size")) size = std::min(size, max);
+    if (max < size) reader.fail(table + ".max", "must be at least " + table + ".size");
+    std::int64_t idle = pool.idle_seconds;
+    reader.number(table + ".idle_seconds", 1, day, idle);
+    pool.size = static_cast<std::uint32_t>(size);
+    pool.max = static_cast<std::uint32_t>(max);
+    pool.idle_seconds = static_cast<std::uint32_t>(idle);
+}
+
+/// An image's name may hold dots, which a path of keys cannot: its table is read as a document of
+/// its own.
+void read_warm_image(ConfigReader& reader, std::string_view name, const toml::node& node,
+                     Config& config) {
+    const std::string where = "native.warm.images.\"" + std::string(name) + "\"";
+    auto reference = image::normalize_reference(name);
+    if (!reference)
+        return reader.fail(where, "must be a reference: " + reference.error().message());
+    if (!node.is_table()) return reader.fail(where, "must be a table");
+    toml::table document;
+    document.insert("image", *node.as_table());
+    ConfigReader own(document);
+    runtime::native::WarmOptions::Image image;
+    image.pool = config.warm.pool;
+    read_pool(own, "image", image.pool);
+    if (const toml::node* programs = own.node("image.programs")) {
+        std::ostringstream text;
+        text << toml::json_formatter{*programs};
+        image.programs = text.str();
+        if (auto parsed = agent::parse_warm_programs(image.programs); !parsed)
+            own.fail("image.programs", "must be such a list: " + parsed.error().message());
+    }
+    if (const std::string& errors = own.errors(); !errors.empty()) {
+        // "image.size: …" is that table's size.
+        const auto dot = errors.find('.');
+        const auto colon = errors.find(": ");
+        return reader.fail(where + errors.substr(dot, colon - dot), errors.substr(colon + 2));
+    }
+    config.warm.images.insert_or_assign(std::move(*reference), std::move(image));
+}
+
+void read_warm(ConfigReader& reader, Config& config) {
+    const toml::node* warm = reader.node("native.warm");
+    if (!warm) return;
+    if (!warm->is_table()) return reader.fail("native.warm", "must be a table ([native.warm])");
+    read_pool(reader, "native.warm", config.warm.pool);
+    const toml::node* images = reader.node("native.warm.images");
+    if (!images) return;
+    if (!images->is_table()) return reader.fail("native.warm.images", "must be a table");
+    for (const auto& [name, node] : *images->as_table())
+        read_warm_image(reader, name.str(), node, config);
+}
+
+}  // namespace
+
 void read_native(ConfigReader& reader, Config& config) {
     std::string state_dir;
     reader.text("native.state_dir", state_dir);
@@ -69,9 +139,8 @@ void read_native(ConfigReader& reader, Config& config) {
         reader.fail("native.address_range",
                     "must be an IPv4 network of /8 to /28, such as 10.77.0.0/16");
     }
-    std::int64_t pool = config.pool_size;
-    reader.number("native.pool_size", 0, 1000, pool);
-    config.pool_size = static_cast<std::uint32_t>(pool);
+    read_pool(reader, "native.pool", config.pool);
+    read_warm(reader, config);
     reader.number("native.pids", kLeastPids, kMostPids, config.native_pids);
     reader.number("native.open_files", kLeastFiles, kMostFiles, config.native_open_files);
     read_limit(reader, "native.writable_layer", kLeastLayer, kMostLayer,

@@ -65,7 +65,7 @@ std::vector<Message> samples() {
             DoneReply{9},
             FailedReply{7, Error(ErrorCode::not_found, "NATIVE::X", "no such thing")},
             ExitNotice{"x", *ended.exit},
-            FiguresNotice{{1, 2, 3, 4}},
+            FiguresNotice{{1, 2, 3, 4, 5, 0.5, 7, 8, 9, 10, 11, 12}},
             MakeSlot{{1, 2}},
             RemoveSlot{{1, 2}},
             SlotMade{{1, 2}, 77},

@@ -30,7 +30,7 @@ struct Census {
 /// both, with all sandboxes.
 class SpawnerFixture {
   public:
-    explicit SpawnerFixture(std::uint32_t pool_size = 2);
+    explicit SpawnerFixture(std::uint32_t pool_size = 2, native::WarmOptions warm = {});
     ~SpawnerFixture();
 
     /// Runs a coroutine of the runtime to its end; fails the test after a minute.
@@ -69,8 +69,8 @@ class SpawnerFixture {
     [[nodiscard]] Census census() const;
     /// Waits until the pool has this many blanks.
     void wait_ready(std::uint64_t count);
-    /// Waits until the spawner told these figures; false when it never does.
-    bool wait_figures(const Figures& wanted);
+    /// Waits until the spawner told such figures; false when it never does.
+    bool wait_figures(const std::function<bool(const Figures&)>& wanted);
     [[nodiscard]] pid_t agent_of(const std::string& id) const;
     [[nodiscard]] Runtime& runtime() { return *runtime_; }
 
@@ -81,6 +81,7 @@ class SpawnerFixture {
     std::filesystem::path state_;
     std::string range_;
     std::uint32_t pool_size_;
+    native::WarmOptions warm_;
     pid_t spawner_ = 0;
     asio::io_context loop_;
     asio::thread_pool blocking_{1};
