@@ -101,8 +101,8 @@ TEST_CASE("warm slots are nobody's and end with their spawner", "[runtime][warm]
     REQUIRE(fixture.wait_figures([](const Figures& now) { return now.warm_ready == 2; }));
     fixture.kill_spawner();
     fixture.start_spawner();
+    REQUIRE(fixture.wait_figures([](const Figures& now) { return now.warm_ready == 0; }));
     // The runtime finds the new one and says again what it wants.
     REQUIRE(fixture.wait_figures([](const Figures& now) { return now.warm_ready == 2; }));
     CHECK(fixture.list().empty());
-    CHECK(fixture.census().links.size() == 2);
 }
