@@ -29,7 +29,7 @@ constexpr auto quiet_time = 5ms;
 /// But not longer than this: a steady stream of requests has no pauses.
 constexpr auto refill_patience = 100ms;
 /// Making a slot is waiting for the kernel more than computing.
-constexpr std::size_t worker_count = 3;
+constexpr std::size_t worker_count = 4;
 /// What a blank takes of the host, and which part of what is free all of them may have.
 constexpr std::uint64_t blank_bytes = 1 << 20;
 constexpr std::uint64_t memory_part = 4;
@@ -273,9 +273,9 @@ bool SlotPool::start_job(WorkerState& state) {
         }
         fail_takers(slot.error());
     }
-    const bool removing = std::ranges::any_of(
-        workers_, [](const WorkerState& other) { return other.removing.has_value(); });
-    if (!removals_.empty() && !removing) {
+    const auto removing = static_cast<std::size_t>(std::ranges::count_if(
+        workers_, [](const WorkerState& other) { return other.removing.has_value(); }));
+    if (!removals_.empty() && removing + 1 < workers_.size()) {
         state.removing = std::move(removals_.front());
         removals_.pop_front();
         return send(RemoveSlot{state.removing->slot});
