@@ -79,6 +79,7 @@ CommandTable make_command_table() {
     add_image_transfer_commands(table);
     add_login_commands(table);
     add_config_commands(table);
+    add_doctor_command(table);
     return table;
 }
 

@@ -89,5 +89,6 @@ void add_snapshot_commands(CommandTable& table);
 void add_image_transfer_commands(CommandTable& table);
 void add_login_commands(CommandTable& table);
 void add_config_commands(CommandTable& table);
+void add_doctor_command(CommandTable& table);
 
 }  // namespace opensandbox::cli

@@ -210,6 +210,9 @@ class Runtime {
     virtual void on_exit(std::function<void(const std::string& id, const Exit&)> listener) = 0;
     /// Called on the event loop when somebody else changed a sandbox. For backends that see it.
     virtual void on_change(std::function<void(const std::string& id, Change)> /*listener*/) {}
+    /// The host was restarted since this backend last ran on it: what start() did not find again
+    /// ended with it.
+    [[nodiscard]] virtual bool host_restarted() const { return false; }
     [[nodiscard]] virtual Figures figures() const = 0;
     /// What sandboxes use, of at most `limit` of them. Empty where the backend does not measure.
     virtual Awaitable<Result<std::vector<SandboxUsage>>> usage(std::size_t limit);

@@ -8,6 +8,7 @@
 #include "registry/registries.hpp"
 #include "runtime/docker/docker_runtime.hpp"
 #include "runtime/native/native_runtime.hpp"
+#include "runtime/native/rootless.hpp"
 #include "server/api_key.hpp"
 #include "server/app.hpp"
 #include "server/auth.hpp"
@@ -102,6 +103,7 @@ std::unique_ptr<runtime::Runtime> make_native(Parts& parts,
             return pull_for_create(*registries, std::move(reference), std::move(login));
         };
     }
+    native.rootless = parts.config.rootless;
     return runtime::native::make_native_runtime(parts.io.get_executor(), parts.blocking,
                                                 *parts.images, std::move(native));
 }
@@ -272,6 +274,11 @@ int main(int argc, char** argv) {
         return 1;
     }
     log::configure(config->log_level, config->log_format, STDERR_FILENO);
+    config->rootless = config->runtime == RuntimeType::native && ::geteuid() != 0;
+    if (config->rootless) {
+        auto entered = runtime::native::enter_user_namespace(config->state_dir);
+        if (!entered) return fail(entered.error().within("native runtime for an ordinary user"));
+    }
     auto files = LogFiles::open(config->log_file);
     if (!files) return fail(files.error());
     return serve(*config);

@@ -67,9 +67,10 @@ class Server:
     image = "host"
 
     def __init__(self, directory, *, pool_size=4, sections=None, executable=EXECUTABLE, key=None,
-                 prepare=None):
+                 prepare=None, user=None, launcher=()):
         """`key` stands for the one that the server makes; `prepare` is called with the directory,
-        which is also its HOME."""
+        which is also its HOME. `user` (support/users.py) runs it instead of root; `launcher` is a
+        command that becomes the server, such as `unshare --mount`."""
         self.directory = Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.state = self.directory / "state"
@@ -95,6 +96,11 @@ class Server:
         for section, values in (sections or {}).items():
             self.settings.setdefault(section, {}).update(values)
         self.given_key = key
+        self.user = user
+        self.launcher = list(launcher)
+        if user:
+            for path in (self.directory, self.state):
+                os.chown(path, user.uid, user.gid)
         if prepare:
             prepare(self.directory)
 
@@ -112,12 +118,13 @@ class Server:
         offset = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [self.executable, "serve", "--config", self.config],
+                [*self.launcher, self.executable, "serve", "--config", self.config],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self.directory,
                 env={"PATH": os.environ["PATH"], "HOME": str(self.directory), **self.variables},
+                **(self.user.credentials() if self.user else {}),
             )
 
         def listening():

@@ -64,9 +64,21 @@ Status enable_controllers(const fs::path& directory, CgroupHierarchy& tree) {
     return {};
 }
 
+constexpr const char* leaf_name = "opensandbox-init";
+
+/// The cgroup of this process in the tree of v2, or the one above where empty_root() moved it away.
+fs::path own_group(const fs::path& mount) {
+    for (const std::string& line : split(read_file_or_empty("/proc/self/cgroup"), '\n')) {
+        if (!line.starts_with("0::/")) continue;
+        fs::path own = mount / line.substr(4);
+        return own.filename() == leaf_name ? own.parent_path() : own;
+    }
+    return mount;
+}
+
 /// Only the real root may hold processes beside controllers; the root of a container may not.
 void empty_root(const fs::path& root) {
-    const fs::path leaf = root / "opensandbox-init";
+    const fs::path leaf = root / leaf_name;
     ::mkdir(leaf.c_str(), 0755);
     for (int round = 0; round < 10; ++round) {
         auto text = read_file(root / "cgroup.procs");
@@ -197,11 +209,17 @@ std::vector<CgroupHierarchy> find_hierarchies(std::string_view mounts) {
     return found;
 }
 
-Result<CgroupTree> CgroupTree::prepare(const std::string& group) {
+Result<CgroupTree> CgroupTree::prepare(const std::string& group, bool delegated) {
     auto mounts = read_file("/proc/self/mounts");
     if (!mounts) return mounts.error();
     CgroupTree result;
     for (CgroupHierarchy& tree : find_hierarchies(*mounts)) {
+        if (delegated) {
+            // Version 1 knows no safe delegation.
+            if (!tree.unified) continue;
+            tree.base = own_group(tree.base);
+            if (::access((tree.base / "cgroup.procs").c_str(), W_OK) < 0) continue;
+        }
         if (tree.unified) {
             if (auto status = prepare_unified(tree, group); !status) return status.error();
         } else {

@@ -34,7 +34,9 @@ class CgroupTree {
   public:
     /// Makes `group` in every hierarchy and turns the controllers on below it. In a container whose
     /// v2 root holds processes these move to a leaf beside ours first, or v2 would refuse.
-    static Result<CgroupTree> prepare(const std::string& group);
+    /// `delegated`: an ordinary user has no more than what was delegated to the cgroup it runs in,
+    /// which may be nothing; that is no error.
+    static Result<CgroupTree> prepare(const std::string& group, bool delegated = false);
     /// What prepare() made, for reading; changes nothing.
     static Result<CgroupTree> find(const std::string& group);
 

@@ -21,10 +21,13 @@ constexpr std::size_t piece_size = std::size_t{1} << 20;
 
 /// What overlayfs notes in its writable layer about that very place.
 bool belongs_to_upper(std::string_view name) {
-    constexpr std::array<std::string_view, 5> local{
-        "trusted.overlay.origin", "trusted.overlay.impure", "trusted.overlay.nlink",
-        "trusted.overlay.uuid", "trusted.overlay.upper"};
-    return std::ranges::find(local, name) != local.end();
+    constexpr std::array<std::string_view, 5> local{"origin", "impure", "nlink", "uuid", "upper"};
+    // Where an ordinary user mounted the overlay, user.* stands in for trusted.*.
+    for (const std::string_view prefix : {"trusted.overlay.", "user.overlay."}) {
+        if (name.starts_with(prefix))
+            return std::ranges::find(local, name.substr(prefix.size())) != local.end();
+    }
+    return false;
 }
 
 Status copy_extended_attributes(int from, int to, const std::string& path) {

@@ -48,7 +48,10 @@ struct Host {
     std::vector<sock_filter> filter;  ///< system call filter of the sandboxes
     std::string resolver;             ///< text for /etc/resolv.conf inside
     ResolverSockets resolver_sockets;
-    std::uint32_t mtu = 1500;  ///< of links: that of the host's way out
+    std::uint32_t mtu = 1500;    ///< of links: that of the host's way out
+    std::uint32_t ids = 65'536;  ///< of a slot; fewer where this user has fewer
+    /// What sandboxes go without here, a phrase each: for the server's log and for diagnostics.
+    std::vector<std::string> off;
 
     /// Prefix of our links, 9 characters.
     [[nodiscard]] std::string link_prefix() const { return native::link_prefix(tag); }
@@ -56,6 +59,8 @@ struct Host {
     [[nodiscard]] std::string firewall_table() const { return "opensandbox_" + tag; }
     [[nodiscard]] std::string cgroup_group() const { return native::cgroup_group(tag); }
     [[nodiscard]] std::filesystem::path slot_directory(SlotId slot) const;
+    /// Whether slots have a link to this host.
+    [[nodiscard]] bool network() const { return !options.rootless; }
     [[nodiscard]] net::Ipv4Address gateway() const { return range.address(1); }
     [[nodiscard]] net::Ipv4Address address(SlotId slot) const {
         return range.address(slot.index + 2);

@@ -80,9 +80,10 @@ void apply_network(const json::object& object, const SandboxDescription& descrip
         out.ports.emplace_back(std::to_string(inside) + "/tcp",
                                host + ":" + std::to_string(outside));
     }
-    out.network_mode = description.no_network ? "none" : "native";
-    if (description.no_network) return;
     const std::string address = value_of(json::get_string(object, "address"));
+    const bool none = description.no_network || address.empty();
+    out.network_mode = none ? "none" : "native";
+    if (none) return;
     out.addresses.emplace_back("native", address);
     if (description.network.empty()) return;
     // Behind the tenant's name.
@@ -94,6 +95,7 @@ void apply_network(const json::object& object, const SandboxDescription& descrip
 
 std::string format_view(const SandboxView& view) {
     json::object out;
+    std::string off;
     out["id"] = view.id;
     out["description"] = format_description(view.description);
     out["pid"] = view.pid;
@@ -102,6 +104,9 @@ std::string format_view(const SandboxView& view) {
     out["layer"] = view.layer;
     out["address"] = view.address;
     out["published"] = view.published;
+    for (const std::string& phrase : view.off)
+        off += (off.empty() ? "" : "; ") + phrase;
+    out["off"] = off;
     if (view.exit) {
         // A signal shows as shells show it.
         out["exitCode"] = view.exit->signal != 0 ? 128 + view.exit->signal : view.exit->code;
@@ -141,6 +146,8 @@ Result<Inspection> parse_view(std::string_view text) {
     if (limits.open_files > 0) out.open_files = limits.open_files;
     if (limits.network_rate > 0) out.network_rate = limits.network_rate;
     apply_network(object, *description, out);
+    const std::string off = value_of(json::get_string(object, "off"));
+    if (!off.empty()) out.labels.emplace_back("off-on-this-host", off);
     out.environment = std::move(description->environment);
     apply_exit(object, out);
     return out;

@@ -16,9 +16,10 @@ struct SandboxView {
     std::int64_t pid = 0;
     bool paused = false;
     Usage usage;
-    std::string layer;      ///< its slot's directory, for the server itself
-    std::string address;    ///< of its own network
-    std::string published;  ///< host:port where its agent is reached
+    std::string layer;             ///< its slot's directory, for the server itself
+    std::string address;           ///< of its own network; empty: it has none
+    std::vector<std::string> off;  ///< what it goes without on this host
+    std::string published;         ///< host:port where its agent is reached
     std::optional<Exit> exit;
 };
 

@@ -2,7 +2,7 @@
 
 #include "base/log.hpp"
 #include "net/task.hpp"
-#include "runtime/native/freezer.hpp"
+#include "runtime/native/boot_record.hpp"
 #include "runtime/native/inspection_text.hpp"
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
@@ -70,8 +70,7 @@ class NativeRuntime final : public Runtime {
           planner_(images, options),
           pull_image_(options.pull_image),
           pull_always_(options.pull_always),
-          can_freeze_(
-              Freezer::available(find_hierarchies(read_file_or_empty("/proc/self/mounts")))),
+          host_restarted_(restarted_since(options.state_directory)),
           link_(std::make_shared<SpawnerLink>(std::move(executor), blocking, options)) {
         images.protect([state = options.state_directory](const std::string& digest) {
             return image_needed(state, digest);
@@ -81,6 +80,7 @@ class NativeRuntime final : public Runtime {
     ~NativeRuntime() override { link_->stop(); }
 
     [[nodiscard]] std::string_view error_prefix() const override { return "NATIVE"; }
+    [[nodiscard]] bool host_restarted() const override { return host_restarted_; }
     [[nodiscard]] Figures figures() const override { return link_->figures(); }
     void on_exit(std::function<void(const std::string&, const Exit&)> listener) override {
         link_->on_exit(std::move(listener));
@@ -102,10 +102,10 @@ class NativeRuntime final : public Runtime {
     Awaitable<Result<std::vector<Observed>>> list() override;
     [[nodiscard]] Capabilities capabilities() const override {
         Capabilities capabilities;
-        capabilities.pause = can_freeze_;
-        capabilities.snapshots = can_freeze_;
-        capabilities.snapshot_content = can_freeze_;
-        capabilities.forks = can_freeze_;
+        capabilities.pause = true;
+        capabilities.snapshots = true;
+        capabilities.snapshot_content = true;
+        capabilities.forks = true;
         capabilities.pools = true;
         capabilities.hooks = true;
         capabilities.host_volumes = true;
@@ -156,7 +156,7 @@ class NativeRuntime final : public Runtime {
     RequestPlanner planner_;
     decltype(NativeOptions::pull_image) pull_image_;
     bool pull_always_;
-    bool can_freeze_;
+    bool host_restarted_;
     std::shared_ptr<SpawnerLink> link_;
 };
 

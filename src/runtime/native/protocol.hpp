@@ -37,8 +37,10 @@ struct Hello {
 /// The spawner's answer; the connection serves requests from here on.
 struct HelloReply {
     std::uint32_t version = protocol_version;
+    std::string program;  ///< kSpawnerProgram of the spawner
     std::string address_range;
     std::string publish_host;
+    std::vector<std::string> off;  ///< what sandboxes go without on this host, a phrase each
 };
 
 /// A directory or file of the host that a sandbox gets, or a file system in memory.

@@ -57,6 +57,7 @@ Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const 
     spec.shift_lowers = host_->shift_ids;
     spec.base = sandbox.parts.base.get();
     spec.id_base = host_->id_base(sandbox.parts.slot);
+    spec.user_attributes = host_->options.rootless;
     auto root = build_overlay(spec);
     if (!root) return root.error().within("root");
     out.push_back(std::move(root->mount));
@@ -107,6 +108,7 @@ Status SandboxTable::restore_usr(Sandbox& sandbox) const {
     spec.upper = "u2";
     spec.work = "w2";
     spec.id_base = host_->id_base(sandbox.parts.slot);
+    spec.user_attributes = host_->options.rootless;
     auto usr = build_overlay(spec);
     if (!usr) return usr.error();
     sandbox.parts.usr = std::move(usr->mount);
@@ -118,6 +120,11 @@ Status SandboxTable::restore_usr(Sandbox& sandbox) const {
 Status SandboxTable::fit_layer(Sandbox& sandbox) const {
     const std::uint64_t wanted = sandbox.request.limits.disk_bytes;
     if (wanted == 0 || wanted == host_->options.layer_bytes) return {};
+    if (host_->options.rootless) {
+        return Error(ErrorCode::unsupported, "SANDBOX::INVALID_PARAMETER",
+                     "resourceLimits.ephemeral-storage: only root's server can limit writable "
+                     "layers.");
+    }
     const auto directory = host_->slot_directory(sandbox.parts.slot);
     // What stands on the old one goes first.
     sandbox.parts.usr.reset();
@@ -167,6 +174,11 @@ Status SandboxTable::join_network(SlotId slot, const std::string& network,
 Status SandboxTable::choose_network(const Sandbox& sandbox) {
     const CreateRequest& request = sandbox.request;
     const SlotId slot = sandbox.parts.slot;
+    if (!host_->network()) {
+        if (request.limits.network_rate == 0 && request.network.empty()) return {};
+        return Error(ErrorCode::unsupported, "SANDBOX::INVALID_PARAMETER",
+                     "network: sandboxes of an ordinary user's server have their loopback only.");
+    }
     if (request.no_network || request.limits.network_rate > 0) {
         auto routes = net::RouteSocket::open();
         if (!routes) return routes.error();

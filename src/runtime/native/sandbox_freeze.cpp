@@ -22,7 +22,7 @@ Error busy() {
 }  // namespace
 
 Freezer SandboxTable::freezer(const Sandbox& sandbox) const {
-    return {host_->cgroups, slot_name(sandbox.parts.slot)};
+    return {host_->cgroups, slot_name(sandbox.parts.slot), sandbox.parts.pid};
 }
 
 Result<SandboxTable::Entry> SandboxTable::find_running(const std::string& id) const {

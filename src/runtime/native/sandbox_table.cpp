@@ -5,7 +5,6 @@
 #include "runtime/native/message_socket.hpp"
 
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 
 #include <csignal>
 #include <unistd.h>
@@ -80,6 +79,7 @@ JournalEntry SandboxTable::journal_entry(const Sandbox& sandbox) const {
     entry.start_time = sandbox.start_time;
     entry.port = sandbox.port;
     entry.paused = sandbox.paused;
+    entry.boot = boot_;
     entry.digest = sandbox.digest;
     entry.exit = sandbox.exit;
     return entry;
@@ -241,61 +241,6 @@ std::vector<Observed> SandboxTable::list() const {
         item.exit = sandbox->exit;
     }
     return out;
-}
-
-Result<std::vector<SlotId>> SandboxTable::adopt() {
-    auto entries = journal_.read_all();
-    if (!entries) return entries.error();
-    std::vector<SlotId> slots;
-    for (const JournalEntry& entry : *entries) {
-        adopt_one(entry);
-        slots.push_back(entry.slot);
-    }
-    remove_gone_claims();
-    return slots;
-}
-
-void SandboxTable::adopt_one(const JournalEntry& entry) {
-    auto sandbox = std::make_shared<Sandbox>();
-    sandbox->id = entry.id;
-    sandbox->port = entry.port;
-    sandbox->parts.slot = entry.slot;
-    sandbox->parts.pid = entry.pid;
-    sandbox->start_time = entry.start_time;
-    sandbox->exit = entry.exit;
-    sandbox->digest = entry.digest;
-    std::string network;
-    std::string hostname;
-    if (auto known = read_description(host_->slot_directory(entry.slot))) {
-        sandbox->snapshot_layers = std::move(known->snapshot_layers);
-        sandbox->claims = std::move(known->claims);
-        sandbox->own_claims = std::move(known->own_claims);
-        sandbox->published = std::move(known->published);
-        network = std::move(known->network);
-        hostname = std::move(known->hostname);
-    }
-    sandbox->state = State::exited;
-    sandboxes_.emplace(entry.id, sandbox);
-    if (entry.exit) return;
-    // Only this order is safe: the descriptor first, then whether it is still the same process.
-    UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, entry.pid, 0)));
-    if (pidfd && process_start_time(entry.pid) == entry.start_time) {
-        sandbox->parts.pidfd = std::move(pidfd);
-        sandbox->state = State::running;
-        // One that was stopped for a snapshot that will never be runs on.
-        sandbox->paused = entry.paused && freezer(*sandbox).asked();
-        if (!sandbox->paused) (void)freezer(*sandbox).thaw();
-        watch_death(sandbox);
-        // The rules were made anew.
-        auto joined = join_network(entry.slot, network, hostname, entry.id);
-        if (!joined) {
-            log::error("sandbox is without its network",
-                       {{"sandbox", entry.id}, {"reason", joined.error().message()}});
-        }
-        return;
-    }
-    sandbox->exit = explain(*sandbox, {-1, 0});
-    (void)journal_.write(journal_entry(*sandbox));
 }
 
 }  // namespace opensandbox::runtime::native

@@ -75,6 +75,8 @@ class SandboxTable {
     void tend_warm();
     [[nodiscard]] bool any_warm() const { return !warming_.empty(); }
     [[nodiscard]] const WarmSlots& warm() const { return warm_; }
+    /// Nothing is being made, changed or removed: another spawner can take over.
+    [[nodiscard]] bool at_rest() const;
     void on_exit(Exited listener) { exited_ = std::move(listener); }
 
   private:
@@ -145,6 +147,8 @@ class SandboxTable {
     void remove(const Entry& sandbox);
     void forget(const Entry& sandbox, const Status& status);
     void adopt_one(const JournalEntry& entry);
+    void end_with_host(Sandbox& sandbox);
+    void remove_discarded_layers();
     [[nodiscard]] Freezer freezer(const Sandbox& sandbox) const;
     Result<Entry> find(const std::string& id) const;
     Result<Entry> find_running(const std::string& id) const;
@@ -165,6 +169,7 @@ class SandboxTable {
     ClaimVolumes claims_;
     BackgroundJobs jobs_;
     Journal journal_;
+    std::string boot_ = boot_id();
     Exited exited_;
     std::map<std::string, Entry> sandboxes_;
     WarmSlots warm_;

@@ -46,10 +46,13 @@ Result<SandboxView> SandboxTable::view(const std::string& id) const {
     const auto directory = host_->slot_directory(sandbox.parts.slot);
     view.usage.disk_bytes = layer_usage(directory);
     view.layer = directory.string();
-    const LinkCounters link = link_counters(host_->link_name(sandbox.parts.slot));
-    view.usage.received_bytes = link.received;
-    view.usage.sent_bytes = link.sent;
-    view.address = host_->address(sandbox.parts.slot).to_string();
+    if (host_->network()) {
+        const LinkCounters link = link_counters(host_->link_name(sandbox.parts.slot));
+        view.usage.received_bytes = link.received;
+        view.usage.sent_bytes = link.sent;
+        view.address = host_->address(sandbox.parts.slot).to_string();
+    }
+    view.off = host_->off;
     view.published = host_->options.publish_host + ":" + std::to_string(sandbox.port);
     view.exit = sandbox.exit;
     return view;

@@ -77,7 +77,7 @@ Status write_new(const char* path, std::string_view text) {
 
 std::string hosts_text(const Host& host, SlotId slot, const std::string& hostname) {
     return "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
-           host.address(slot).to_string() + "\t" + hostname + "\n";
+           (host.network() ? host.address(slot).to_string() : "127.0.1.1") + "\t" + hostname + "\n";
 }
 
 /// hosts, hostname and resolv.conf are mounted from a tmpfs, as container engines do: writing them
@@ -159,9 +159,26 @@ Status set_resource_limits(std::uint64_t open_files) {
     return check(::setrlimit(RLIMIT_NOFILE, &files), "limit open files");
 }
 
+/// Where no cgroup counts a sandbox as a whole, the kernel at least counts each process's memory
+/// and each user's processes: both tell of their limits in the manual of setrlimit.
+Status stand_in_for_cgroups(const Host& host, const ResourceLimits& limits) {
+    if (!host.cgroups.limits("memory") && limits.memory_bytes > 0) {
+        const rlimit memory{limits.memory_bytes, limits.memory_bytes};
+        if (::setrlimit(RLIMIT_DATA, &memory) < 0) return last_error("limit memory");
+    }
+    if (!host.cgroups.limits("pids") && limits.pids > 0) {
+        const rlimit processes{limits.pids, limits.pids};
+        if (::setrlimit(RLIMIT_NPROC, &processes) < 0) return last_error("limit processes");
+    }
+    return {};
+}
+
 /// From here on nothing can be undone.
-Status fence_in(const Host& host, std::uint64_t open_files) {
-    if (auto s = set_resource_limits(open_files); !s) return s;
+Status fence_in(const Host& host, const ResourceLimits& limits) {
+    if (auto s = set_resource_limits(limits.open_files); !s) return s;
+    if (host.options.rootless) {
+        if (auto s = stand_in_for_cgroups(host, limits); !s) return s;
+    }
     if (auto s = check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs"); !s) return s;
     if (auto s = drop_capabilities(sandbox_capabilities()); !s) return s.error();
     if (auto s = install_seccomp_filter(host.filter); !s) return s;
@@ -192,8 +209,10 @@ Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequ
     }
     auto user = resolve_user(request.user, passwd, group);
     if (!user) return user.error();
-    if (auto s = limit_network(request); !s) return s.error().within("network");
-    if (auto s = fence_in(host, request.limits.open_files); !s) return s.error().within("fence in");
+    if (host.network()) {
+        if (auto s = limit_network(request); !s) return s.error().within("network");
+    }
+    if (auto s = fence_in(host, request.limits); !s) return s.error().within("fence in");
     Activated result;
     result.uid = user->uid;
     result.gid = user->gid;

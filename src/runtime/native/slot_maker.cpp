@@ -121,6 +121,10 @@ Status SlotMaker::connect(SlotId slot, pid_t pid) {
     return routes_.add_neighbour(*link, address, slot_mac);
 }
 
+Status SlotMaker::disconnect(SlotId slot) {
+    return host_->network() ? routes_.delete_link(host_->link_name(slot)) : Status();
+}
+
 Result<UniqueFd> SlotMaker::overlay_usr(const SlotParts& parts) const {
     const std::string usr = "/usr";
     OverlaySpec spec;
@@ -131,6 +135,7 @@ Result<UniqueFd> SlotMaker::overlay_usr(const SlotParts& parts) const {
     spec.upper = "u2";
     spec.work = "w2";
     spec.id_base = host_->id_base(parts.slot);
+    spec.user_attributes = host_->options.rootless;
     auto overlay = build_overlay(spec);
     if (!overlay) return overlay.error().within("/usr");
     return std::move(overlay->mount);
@@ -147,7 +152,7 @@ Result<SlotParts> SlotMaker::make(SlotId slot) {
     if (auto s = make_directory(*host_, directory); !s) return s.error();
     auto cgroup = SlotCgroup::make(host_->cgroups, slot_name(slot));
     if (!cgroup) return cgroup.error().within("cgroup");
-    ScopeExit link_guard([&] { (void)routes_.delete_link(host_->link_name(slot)); });
+    ScopeExit link_guard([&] { (void)disconnect(slot); });
     auto pair = message_pair();
     if (!pair) return pair.error();
     auto place = cgroup->unified_descriptor();
@@ -163,7 +168,7 @@ Result<SlotParts> SlotMaker::make(SlotId slot) {
     parts.slot = slot;
     parts.pid = child->pid;
     if (auto s = cgroup->attach(child->pid); !s) return s.error().within("cgroup");
-    if (auto s = map_ids(child->pid, host_->id_base(slot)); !s) return s.error();
+    if (auto s = map_ids(child->pid, host_->id_base(slot), host_->ids); !s) return s.error();
     auto user_namespace = user_namespace_of(child->pid);
     if (!user_namespace) return user_namespace.error();
     auto base =
@@ -174,7 +179,9 @@ Result<SlotParts> SlotMaker::make(SlotId slot) {
     auto usr = overlay_usr(parts);
     if (!usr) return usr.error();
     parts.usr = std::move(*usr);
-    if (auto s = connect(slot, child->pid); !s) return s.error().within("network");
+    if (host_->network()) {
+        if (auto s = connect(slot, child->pid); !s) return s.error().within("network");
+    }
     if (auto s = send_message(pair->first.get(), encode(MakeSlot{slot})); !s) return s.error();
     if (auto s = await_blank(pair->first.get()); !s) return s.error().within("slot");
     // It was cloned from a process that steps back for others; a sandbox does not.
@@ -191,7 +198,7 @@ Result<SlotParts> SlotMaker::make(SlotId slot) {
 
 Status SlotMaker::remove(SlotId slot) {
     // Each is tried whatever became of the others; the first failure is told.
-    auto link = routes_.delete_link(host_->link_name(slot));
+    auto link = disconnect(slot);
     auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(slot)).remove();
     // Before the files: those of another file system must not be taken for the slot's.
     auto directory = unmount_layer(host_->slot_directory(slot));

@@ -44,6 +44,7 @@ class SlotMaker {
         : host_(&host), routes_(std::move(routes)) {}
 
     Status connect(SlotId slot, pid_t pid);
+    Status disconnect(SlotId slot);
     Result<UniqueFd> overlay_usr(const SlotParts& parts) const;
 
     const Host* host_;

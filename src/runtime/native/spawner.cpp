@@ -1,11 +1,14 @@
 #include "runtime/native/spawner.hpp"
 
 #include "base/log.hpp"
+#include "runtime/native/boot_record.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/message_socket.hpp"
 #include "runtime/native/slot_maker.hpp"
+#include "version.hpp"
 
 #include <sys/epoll.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -56,6 +59,7 @@ Spawner::Spawner(std::unique_ptr<EventLoop> loop, const Host& host, Journal jour
       socket_(std::move(socket)) {}
 
 Status Spawner::start() {
+    if (auto s = record_boot(host_->options.state_directory); !s) return s;
     if (auto s = resolver_.start(); !s) return s;
     auto kept = sandboxes_.adopt();
     if (!kept) return kept.error();
@@ -79,12 +83,14 @@ Status Spawner::remove_leftovers(const std::vector<SlotId>& keep) {
     for (const auto& entry : std::filesystem::directory_iterator(sandboxes, error)) {
         names.insert(entry.path().filename().string());
     }
-    auto routes = net::RouteSocket::open();
-    if (!routes) return routes.error();
-    auto links = routes->list_links(host_->link_prefix());
-    if (!links) return links.error();
-    for (const net::Link& link : *links) {
-        names.insert("s" + link.name.substr(host_->link_prefix().size()));
+    if (host_->network()) {
+        auto routes = net::RouteSocket::open();
+        if (!routes) return routes.error();
+        auto links = routes->list_links(host_->link_prefix());
+        if (!links) return links.error();
+        for (const net::Link& link : *links) {
+            names.insert("s" + link.name.substr(host_->link_prefix().size()));
+        }
     }
     for (const SlotId& slot : keep)
         names.erase(slot_name(slot));
@@ -105,12 +111,16 @@ bool Spawner::needed() const {
     return !peers_.empty() || sandboxes_.size() > 0;
 }
 
-void Spawner::run(int signals) {
-    bool ending = false;
-    auto signal_watch = loop_->watch(signals, EPOLLIN, [&ending](std::uint32_t) { ending = true; });
+Spawner::End Spawner::run(int signals) {
+    int received = 0;
+    auto signal_watch = loop_->watch(signals, EPOLLIN, [&](std::uint32_t) {
+        signalfd_siginfo info{};
+        if (::read(signals, &info, sizeof info) == sizeof info)
+            received = static_cast<int>(info.ssi_signo);
+    });
     auto needed_at = EventLoop::Clock::now();
     auto tended_at = needed_at;
-    while (!ending) {
+    while (received == 0) {
         loop_->run_once(announce_figures() ? tend_interval : figures_interval);
         const auto now = EventLoop::Clock::now();
         if (now - tended_at > tend_interval) {
@@ -123,7 +133,23 @@ void Spawner::run(int signals) {
     }
     accept_watch_.reset();
     ::unlink(host_->options.socket_path().c_str());
+    if (received == hand_over_signal) {
+        hand_over();
+        return End::handed_over;
+    }
     end_everything();
+    return End::done;
+}
+
+/// What has begun is ended; sandboxes that run are left as a spawner that died would leave them.
+void Spawner::hand_over() {
+    log::info("another spawner takes over");
+    for (const auto& peer : std::list(peers_))
+        close(peer);
+    pool_.drain();
+    const auto deadline = EventLoop::Clock::now() + 30s;
+    while (!(sandboxes_.at_rest() && pool_.idle()) && EventLoop::Clock::now() < deadline)
+        loop_->run_once(100ms);
 }
 
 void Spawner::end_everything() {
@@ -182,7 +208,8 @@ void Spawner::on_message(const std::shared_ptr<Connection>& peer) {
 }
 
 void Spawner::greet(const std::shared_ptr<Connection>& peer, const Hello& hello) {
-    send(peer, HelloReply{protocol_version, host_->range.to_string(), host_->options.publish_host});
+    send(peer, HelloReply{protocol_version, kSpawnerProgram, host_->range.to_string(),
+                          host_->options.publish_host, host_->off});
     if (hello.version != protocol_version) return;
     peer->greeted = true;
     PoolSettings pool = hello.pool;

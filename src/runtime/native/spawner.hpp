@@ -7,6 +7,7 @@
 #include "runtime/native/sandbox_table.hpp"
 #include "runtime/native/slot_pool.hpp"
 
+#include <csignal>
 #include <deque>
 #include <list>
 #include <memory>
@@ -14,6 +15,10 @@
 #include <string>
 
 namespace opensandbox::runtime::native {
+
+/// A server of another version sends this, because the messages of both may have nothing in common.
+/// Spawners older than the signal die of it, which costs no sandbox either.
+inline constexpr int hand_over_signal = SIGUSR1;
 
 /// Serves the servers that connect, until nobody needs it: no server and no sandbox for a while.
 class Spawner {
@@ -23,9 +28,13 @@ class Spawner {
 
     /// Adopts what lives and removes what does not.
     Status start();
-    /// Until nobody needs it or `signals` (a signalfd) speaks; then everything is gone, unless
-    /// sandboxes could not be ended.
-    void run(int signals);
+    enum class End : std::uint8_t {
+        done,        ///< everything is gone, unless sandboxes could not be ended
+        handed_over  ///< sandboxes live on, for the next spawner to adopt
+    };
+    /// Until nobody needs it or `signals` (a signalfd) speaks. hand_over_signal asks for room for
+    /// another spawner, any other for the end.
+    End run(int signals);
 
   private:
     struct Connection {
@@ -57,6 +66,7 @@ class Spawner {
     bool announce_figures();
     [[nodiscard]] bool needed() const;
     void end_everything();
+    void hand_over();
 
     std::unique_ptr<EventLoop> loop_;
     const Host* host_;

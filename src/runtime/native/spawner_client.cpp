@@ -4,13 +4,12 @@
 #include "net/task.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/message_socket.hpp"
+#include "version.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
@@ -26,24 +25,6 @@ namespace {
 constexpr std::chrono::seconds answer_timeout{60};
 /// Copying a large writable layer takes its time.
 constexpr std::chrono::minutes snapshot_timeout{30};
-
-Result<UniqueFd> connect_socket(const std::filesystem::path& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.string().size() >= sizeof address.sun_path) {
-        return Error(ErrorCode::invalid_argument,
-                     "state directory: its path is longer than a socket's may be");
-    }
-    std::strcpy(address.sun_path, path.c_str());
-    UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd) return last_error("socket");
-    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) < 0) {
-        return Error(ErrorCode::unavailable,
-                     "no spawner at " + path.string() + ": " + std::strerror(errno));
-    }
-    widen_buffers(fd.get());
-    return fd;
-}
 
 Error lost() {
     return {ErrorCode::unavailable, "the connection to the spawner was lost"};
@@ -158,7 +139,7 @@ Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(
     const std::filesystem::path& path, PoolSettings pool, Listeners listeners) {
     using Made = Result<std::unique_ptr<SpawnerClient>>;
     auto executor = co_await asio::this_coro::executor;
-    auto fd = connect_socket(path);
+    auto fd = connect_message_socket(path);
     if (!fd) co_return Made(fd.error());
     if (auto s = send_message(fd->get(), encode(Hello{protocol_version, pool})); !s) {
         co_return Made(s.error());
@@ -171,13 +152,11 @@ Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(
     deadline.disarm();
     if (error) co_return Made(lost());
     auto received = receive_message(state->descriptor.native_handle());
-    if (!received || received->closed) co_return Made(lost());
+    if (!received) co_return Made(received.error());
     auto message = decode(received->bytes);
     auto* reply = message ? std::get_if<HelloReply>(&*message) : nullptr;
-    if (!reply || reply->version != protocol_version) {
-        co_return Made(Error(ErrorCode::conflict,
-                             "the spawner that runs is of another version; end it first (its "
-                             "sandboxes end with it)"));
+    if (!reply || reply->version != protocol_version || reply->program != kSpawnerProgram) {
+        co_return Made(Error(ErrorCode::conflict, "the spawner that runs is of another version"));
     }
     state->spawner = *reply;
     net::spawn(executor, read_all(state), "spawner client");

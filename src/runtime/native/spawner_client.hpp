@@ -21,7 +21,8 @@ class SpawnerClient {
         std::function<void()> on_lost;  ///< once, unless close() came first
     };
 
-    /// `unavailable` when nobody listens there, `conflict` when a spawner of another version does.
+    /// `unavailable` when nobody listens there, `conflict` when a spawner of another version does:
+    /// one that does not answer as this version's would.
     static Awaitable<Result<std::unique_ptr<SpawnerClient>>> connect(
         const std::filesystem::path& path, PoolSettings pool, Listeners listeners);
     ~SpawnerClient();

@@ -20,6 +20,14 @@ SpawnerOptions spawner_options(const NativeOptions& options) {
     out.pool_size = options.pool.size;
     out.publish_host = options.publish_host;
     out.layer_bytes = options.defaults.disk_bytes;
+    out.rootless = options.rootless;
+    return out;
+}
+
+std::string list_of(const std::vector<std::string>& phrases) {
+    std::string out;
+    for (const std::string& phrase : phrases)
+        out += (out.empty() ? "" : "; ") + phrase;
     return out;
 }
 
@@ -79,13 +87,26 @@ Awaitable<Status> SpawnerLink::connect(std::shared_ptr<SpawnerLink> self) {
             "the spawner that runs keeps its settings until it ends",
             {{"address_range", spawner.address_range}, {"publish_host", spawner.publish_host}});
     }
+    if (!spawner.off.empty()) {
+        log::warn("this host lacks something; `opensandbox doctor` tells more",
+                  {{"off", list_of(spawner.off)}});
+    }
     co_return Status();
 }
 
 Awaitable<Status> SpawnerLink::connect_or_launch(std::shared_ptr<SpawnerLink> self) {
     auto status = co_await connect(self);
-    if (status || self->stopped_ || status.error().code() == ErrorCode::conflict) co_return status;
+    if (status || self->stopped_) co_return status;
     auto options = spawner_options(self->options_);
+    if (status.error().code() == ErrorCode::conflict) {
+        log::info("a spawner of another version runs: it is replaced, and its sandboxes live on");
+        std::function<Status()> retire = [path = options.socket_path()] {
+            return retire_spawner(path);
+        };
+        auto retired = co_await net::run_blocking<Status>(*self->blocking_, std::move(retire));
+        if (!retired) co_return retired;
+        if (self->stopped_) co_return Status(stopped());
+    }
     auto executable = self->options_.executable;
     std::function<Status()> launch = [options, executable] {
         return launch_spawner(executable, options);

@@ -56,7 +56,7 @@ std::vector<Message> samples() {
     ended.endpoints.published = {{8080, 40002}};
     ended.exit = runtime::Exit{-1, 9, "OOM_KILLED", "text", Timestamp(std::chrono::seconds(5))};
     return {Hello{},
-            HelloReply{1, "10.77.0.0/16", "127.0.0.1"},
+            HelloReply{1, "spawner", "10.77.0.0/16", "127.0.0.1", {"limits of cpu"}},
             sample_create(),
             CreateReply{7, {40000, {40001, 40002}}},
             DestroyRequest{8, "x"},
