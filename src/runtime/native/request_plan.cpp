@@ -273,7 +273,7 @@ Result<CreateRequest> RequestPlanner::build(const SandboxSpec& spec, Base base,
     if (auto s = add_hooks(spec, request); !s) return s.error();
     request.agent_token = spec.agent_token;
     add_network(spec, request);
-    if (base->source) inherit_network(*base->source, request);
+    if (base.source) inherit_network(*base.source, request);
     if (auto s = add_volumes(spec, request, made); !s) return s.error();
     // What differs from sandbox to sandbox cannot be made ahead.
     const bool special = spec.snapshot || !request.volumes.empty() || spec.hooks ||
