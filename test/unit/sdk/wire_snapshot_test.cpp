@@ -10,25 +10,25 @@ namespace {
 
 json::value parsed(const std::string& text) {
     auto document = json::parse(text);
-    REQUIRE(document);
+    REQUIRE(document.has_value());
     return *document;
 }
 
 }  // namespace
 
 TEST_CASE("a fork request says only what was set") {
-    CHECK(parsed(wire::encode_fork(ForkOptions(3))) == parsed(R"({"count":3})"));
+    CHECK((parsed(wire::encode_fork(ForkOptions(3))) == parsed(R"({"count":3})")));
     ForkOptions options(2);
     options.timeout = std::chrono::seconds(90);
     options.environment = {{"A", "b"}};
     options.metadata = {{"team", "x"}};
     options.entrypoint = {"sleep", "1"};
-    CHECK(parsed(wire::encode_fork(options)) ==
-          parsed(R"({"count":2,"timeout":90,"env":{"A":"b"},"metadata":{"team":"x"},
-                     "entrypoint":["sleep","1"]})"));
+    CHECK((parsed(wire::encode_fork(options)) ==
+           parsed(R"({"count":2,"timeout":90,"env":{"A":"b"},"metadata":{"team":"x"},
+                     "entrypoint":["sleep","1"]})")));
     options = ForkOptions();
     options.no_timeout = true;
-    CHECK(parsed(wire::encode_fork(options)) == parsed(R"({"count":1,"timeout":null})"));
+    CHECK((parsed(wire::encode_fork(options)) == parsed(R"({"count":1,"timeout":null})")));
 }
 
 TEST_CASE("copies and snapshots are read with all their members") {
@@ -61,13 +61,13 @@ TEST_CASE("copies and snapshots are read with all their members") {
 }
 
 TEST_CASE("an image to be made says only what is different") {
-    CHECK(parsed(wire::encode_named_image("", "a:1", {})) == parsed(R"({"reference":"a:1"})"));
+    CHECK((parsed(wire::encode_named_image("", "a:1", {})) == parsed(R"({"reference":"a:1"})")));
     ImageConfigChange change;
     change.environment = std::map<std::string, std::string>{{"A", "b"}};
     change.user = "";
     change.cmd = std::vector<std::string>{};
     change.exposed_ports = std::vector<std::string>{"80/tcp"};
-    CHECK(parsed(wire::encode_named_image("s", "a:1", change)) ==
-          parsed(R"({"source":"s","reference":"a:1",
-                     "config":{"env":{"A":"b"},"user":"","cmd":[],"exposedPorts":["80/tcp"]}})"));
+    CHECK((parsed(wire::encode_named_image("s", "a:1", change)) ==
+           parsed(R"({"source":"s","reference":"a:1",
+                     "config":{"env":{"A":"b"},"user":"","cmd":[],"exposedPorts":["80/tcp"]}})")));
 }
