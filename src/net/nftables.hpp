@@ -65,9 +65,12 @@ class Rule {
     Rule& destination(const Ipv4Address& network, unsigned prefix, bool inside = true);
     /// Of TCP and UDP: after transport() only.
     Rule& destination_port(std::uint16_t port);
-    /// The links it came by and leaves by are members of the same network: `networks` maps a link's
-    /// name to the number of its network, `members` has (number, name) of each.
-    Rule& within_network(std::string_view networks, std::string_view members);
+    /// Gives the packet the number that `networks` maps the name of its incoming link to; ends the
+    /// rule when it has none. A mark, since nft 1.0.6 cannot list a mapped value within a key.
+    Rule& mark_with_network(std::string_view networks);
+    Rule& clear_mark();
+    /// `members` has the pair of its mark and the name of the link it leaves by.
+    Rule& to_member_of_marked(std::string_view members);
     /// In any of the states.
     Rule& connection(std::uint32_t states);
     /// Its destination was rewritten.
@@ -100,6 +103,7 @@ class Rule {
     };
     nftnl_expr* append(const char* kind);
     Rule& load_meta(std::uint32_t key);
+    Rule& store_mark(std::uint32_t source);
     Rule& load_connection(std::uint32_t key);
     Rule& interface(std::uint32_t key, std::uint32_t operation, std::string_view prefix);
     Rule& mask(std::uint32_t bits);

@@ -137,12 +137,33 @@ Rule& Rule::destination_port(std::uint16_t port) {
     return compare(NFT_CMP_EQ, &wanted, sizeof(wanted));
 }
 
-Rule& Rule::within_network(std::string_view networks, std::string_view members) {
+Rule& Rule::store_mark(std::uint32_t source) {
+    auto* expression = append("meta");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_META_KEY, NFT_META_MARK);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_META_SREG, source);
+    return *this;
+}
+
+Rule& Rule::clear_mark() {
+    auto* zero = append("immediate");
+    nftnl_expr_set_u32(zero, NFTNL_EXPR_IMM_DREG, NFT_REG_1);
+    nftnl_expr_set_u32(zero, NFTNL_EXPR_IMM_DATA, 0);
+    return store_mark(NFT_REG_1);
+}
+
+Rule& Rule::mark_with_network(std::string_view networks) {
     load_meta(NFT_META_IIFNAME);
     auto* number = append("lookup");
     nftnl_expr_set_u32(number, NFTNL_EXPR_LOOKUP_SREG, NFT_REG_1);
-    nftnl_expr_set_u32(number, NFTNL_EXPR_LOOKUP_DREG, number_register);
+    nftnl_expr_set_u32(number, NFTNL_EXPR_LOOKUP_DREG, NFT_REG_1);
     nftnl_expr_set_str(number, NFTNL_EXPR_LOOKUP_SET, std::string(networks).c_str());
+    return store_mark(NFT_REG_1);
+}
+
+Rule& Rule::to_member_of_marked(std::string_view members) {
+    auto* number = append("meta");
+    nftnl_expr_set_u32(number, NFTNL_EXPR_META_KEY, NFT_META_MARK);
+    nftnl_expr_set_u32(number, NFTNL_EXPR_META_DREG, number_register);
     auto* name = append("meta");
     nftnl_expr_set_u32(name, NFTNL_EXPR_META_KEY, NFT_META_OIFNAME);
     nftnl_expr_set_u32(name, NFTNL_EXPR_META_DREG, name_register);

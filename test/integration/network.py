@@ -4,8 +4,10 @@ import os
 import socket
 import stat
 import struct
+import tempfile
 import threading
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -185,8 +187,9 @@ class Stub:
         self.udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self.udp.bind((self.address, 53))
         self.tcp = socket.create_server((self.address, 53))
-        for work in (self.serve_udp, self.serve_tcp):
-            threading.Thread(target=work, daemon=True).start()
+        self.threads = [threading.Thread(target=work) for work in (self.serve_udp, self.serve_tcp)]
+        for thread in self.threads:
+            thread.start()
 
     @staticmethod
     def reply(query, count):
@@ -202,6 +205,8 @@ class Stub:
             try:
                 query, client = self.udp.recvfrom(4096)
             except OSError:
+                return
+            if not query:
                 return
             reply = self.reply(query, 1)
             if b"\5large" in query:
@@ -220,6 +225,14 @@ class Stub:
                 connection.sendall(struct.pack(">H", len(reply)) + reply)
 
     def close(self):
+        # A thread inside a call keeps the address taken.
+        for listening in (self.udp, self.tcp):
+            try:
+                listening.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                pass
+        for thread in self.threads:
+            thread.join()
         self.udp.close()
         self.tcp.close()
 
@@ -227,8 +240,7 @@ class Stub:
 @pytest.fixture
 def stub_server(scratch):
     """A server on a host whose resolver listens on loopback, where sandboxes cannot go."""
-    directory = scratch / "stub"
-    directory.mkdir()
+    directory = Path(tempfile.mkdtemp(prefix="stub-", dir=scratch))
     (directory / "resolv.conf").write_text(f"nameserver {Stub.address}\nsearch lan.example\n")
     script = directory / "opensandbox"
     script.write_text(

@@ -50,5 +50,4 @@ def test_what_lives_is_found_again_after_a_kill(server):
         server.kill()
         server.start()
         assert sandbox.state() == "Running"
-        sandbox._agent = None
-        assert sandbox.sh("echo still") == "still\n"
+        assert sandbox.connect().sh("echo still") == "still\n"

@@ -81,12 +81,15 @@ class Dockerd:
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )
 
+        self._wait_for_answers()
+
+    def _wait_for_answers(self):
         def answers():
             if self.process.poll() is not None:
-                raise AssertionError("dockerd ended:\n" + self.tail())
+                raise AssertionError("the engine ended:\n" + self.tail())
             return self.docker("version", check=False).returncode == 0
 
-        eventually(answers, 60, 0.2, "the Docker engine")
+        eventually(answers, 60, 0.2, "the engine")
 
     def stop(self):
         """Ends the engine, and with it every container."""

@@ -5,7 +5,6 @@ import tempfile
 from pathlib import Path
 
 from support.dockerd import Dockerd
-from support.shell import eventually
 
 # The service asks for more open files than root may where it lacks CAP_SYS_RESOURCE.
 RUNTIME = """#!/usr/bin/env python3
@@ -63,9 +62,4 @@ class Podman(Dockerd):
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )
 
-        def answers():
-            if self.process.poll() is not None:
-                raise AssertionError("podman ended:\n" + self.tail())
-            return self.docker("version", check=False).returncode == 0
-
-        eventually(answers, 60, 0.2, "Podman")
+        self._wait_for_answers()

@@ -187,13 +187,13 @@ void add_image_build_command(CommandTable& table) {
         "Known are ADD (files and archives, no addresses), ARG, CMD, COPY (--from, --chown,\n"
         "--chmod), ENTRYPOINT, ENV, EXPOSE, FROM … AS, LABEL, RUN (also with here-documents),\n"
         "SHELL, USER and WORKDIR; all else is refused by name. A .dockerignore is honoured. RUN\n"
-        "output goes to standard error.";
+        "output goes to standard error.\n"
+        "What was built is used like any other image: run -i app.";
     command.examples = {
         {"image build -t app .", "the Dockerfile of this directory"},
         {"image build -t app:2 -f docker/Dockerfile --build-arg VERSION=2 .",
          "another Dockerfile, with an argument"},
         {"image build --target test --no-cache .", "one stage, every step anew"},
-        {"run -i app -- ./serve", "use it"},
     };
     table.commands.push_back(std::move(command));
 }

@@ -20,6 +20,7 @@ using net::nft::Rule;
 
 constexpr std::string_view denied = "denied";
 constexpr std::string_view refuse_chain = "refuse";
+constexpr std::string_view shared_chain = "shared";
 constexpr std::string_view networks_map = "networks";
 constexpr std::string_view members_set = "members";
 constexpr std::uint16_t dns_port = 53;
@@ -100,6 +101,15 @@ void write_refuse_chain(Table& table) {
     table.rule(Rule().reject_as_prohibited());
 }
 
+/// Between sandboxes: only members of the same network reach each other.
+void write_shared_chain(Table& table) {
+    table.chain(shared_chain);
+    table.rule(Rule().clear_mark());
+    table.rule(Rule().mark_with_network(networks_map));
+    table.rule(Rule().to_member_of_marked(members_set).clear_mark().accept());
+    table.rule(Rule().clear_mark().go_to(refuse_chain));
+}
+
 /// Forged sources and IPv6.
 void write_prerouting(Table& table, const FirewallOptions& options) {
     table.base_chain("prerouting", "filter", Hook::prerouting, before_tracking);
@@ -152,12 +162,7 @@ void write_forward(Table& table, const FirewallOptions& options) {
     const auto& prefix = options.interface_prefix;
     table.base_chain("forward", "filter", Hook::forward, before_filters);
     table.rule(Rule().from_interfaces(prefix).connection(net::nft::invalid).count(denied).drop());
-    table.rule(Rule()
-                   .from_interfaces(prefix)
-                   .to_interfaces(prefix)
-                   .within_network(networks_map, members_set)
-                   .accept());
-    table.rule(Rule().from_interfaces(prefix).to_interfaces(prefix).go_to(refuse_chain));
+    table.rule(Rule().from_interfaces(prefix).to_interfaces(prefix).go_to(shared_chain));
     table.rule(Rule()
                    .to_interfaces(prefix)
                    .connection(net::nft::established | net::nft::related)
@@ -194,6 +199,7 @@ Status install_firewall(const FirewallOptions& options) {
     table.set(networks_map, net::nft::SetKind::networks);
     table.set(members_set, net::nft::SetKind::members);
     write_refuse_chain(table);
+    write_shared_chain(table);
     write_prerouting(table, options);
     write_redirection(table, options);
     write_input(table, options);

@@ -1,3 +1,4 @@
+#include "runtime/native/resolver.hpp"
 #include "runtime/native/resolver_service.hpp"
 
 #include "net/task.hpp"
@@ -44,13 +45,10 @@ struct Fixture {
         service = std::make_shared<ResolverService>(
             loop.executor(), net::Ipv4Range::parse("127.16.0.0/16").value(),
             scratch.path / "resolv.conf", upstream.local_endpoint().port(), limits);
-        udp::socket listening(loop.executor(), any);
-        port = listening.local_endpoint().port();
-        UniqueFd tcp(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-        const udp::endpoint same(asio::ip::address_v4::loopback(), port);
-        REQUIRE(::bind(tcp.get(), same.data(), static_cast<socklen_t>(same.size())) == 0);
-        REQUIRE(::listen(tcp.get(), 16) == 0);
-        REQUIRE(service->start(UniqueFd(listening.release()), std::move(tcp)));
+        auto sockets = open_resolver_sockets(net::Ipv4Address({127, 0, 0, 1}));
+        REQUIRE(sockets);
+        port = sockets->port;
+        REQUIRE(service->start(std::move(sockets->udp), std::move(sockets->tcp)));
     }
     ~Fixture() { service->stop(); }
 
