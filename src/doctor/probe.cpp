@@ -1,6 +1,7 @@
 #include "doctor/probe.hpp"
 
 #include "base/unique_fd.hpp"
+#include "runtime/host_command.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/subordinate_ids.hpp"
 
@@ -13,7 +14,6 @@
 #include <cerrno>
 #include <cstdlib>
 #include <fcntl.h>
-#include <sstream>
 #include <unistd.h>
 
 namespace opensandbox::doctor {
@@ -29,19 +29,11 @@ bool offers_socket(const fs::path& path) {
 }
 
 void probe_programs(HostFacts& facts) {
-    const auto find = [](const std::string& name) -> std::string {
-        const char* path = std::getenv("PATH");
-        std::istringstream directories(path ? path : "/usr/local/sbin:/usr/sbin:/usr/bin:/bin");
-        for (std::string directory; std::getline(directories, directory, ':');) {
-            const std::string full = directory + "/" + name;
-            if (!directory.empty() && ::access(full.c_str(), X_OK) == 0) return full;
-        }
-        return {};
-    };
-    facts.id_map_tools = !find("newuidmap").empty() && !find("newgidmap").empty();
-    facts.runsc = find("runsc");
-    facts.user_network = find("pasta");
-    if (facts.user_network.empty()) facts.user_network = find("slirp4netns");
+    facts.id_map_tools = !runtime::find_host_program("newuidmap").empty() &&
+                         !runtime::find_host_program("newgidmap").empty();
+    facts.runsc = runtime::find_host_program("runsc");
+    facts.user_network = runtime::find_host_program("pasta");
+    if (facts.user_network.empty()) facts.user_network = runtime::find_host_program("slirp4netns");
     facts.docker_socket = offers_socket("/var/run/docker.sock");
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");
     facts.podman_socket = offers_socket("/run/podman/podman.sock") ||

@@ -10,9 +10,11 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
+#include <sstream>
 #include <unistd.h>
 
 namespace opensandbox::runtime {
@@ -51,8 +53,10 @@ class SpawnSetup {
             words.push_back(const_cast<char*>(word.c_str()));
         words.push_back(nullptr);
         pid_t pid = 0;
-        int problem =
-            ::posix_spawnp(&pid, words.front(), &actions_, &attributes_, words.data(), environ);
+        const std::string program = find_host_program(argv.front());
+        if (program.empty()) return Error::from_errno(ENOENT, "run " + argv.front());
+        const int problem =
+            ::posix_spawn(&pid, program.c_str(), &actions_, &attributes_, words.data(), environ);
         if (problem != 0) return Error::from_errno(problem, "run " + argv.front());
         return pid;
     }
@@ -76,6 +80,18 @@ std::string last_words(int file) {
 }
 
 }  // namespace
+
+std::string find_host_program(const std::string& name) {
+    if (name.find('/') != std::string::npos) return name;
+    const char* path = std::getenv("PATH");
+    std::istringstream directories((path ? path + std::string(":") : std::string()) +
+                                   "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    for (std::string directory; std::getline(directories, directory, ':');) {
+        std::string full = directory + "/" + name;
+        if (!directory.empty() && ::access(full.c_str(), X_OK) == 0) return full;
+    }
+    return {};
+}
 
 Status run_host_command(const std::vector<std::string>& argv, std::chrono::milliseconds limit) {
     UniqueFd output(::memfd_create("output", MFD_CLOEXEC));

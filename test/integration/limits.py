@@ -183,14 +183,9 @@ def test_a_sandbox_can_be_deleted_from_a_completely_full_disk(small_disk):
 ENTRYPOINT_OOM = ["python3", "-c", "x = bytearray()\nwhile True: x += bytes(8 << 20)"]
 
 
-def ended(sandbox):
-    status = sandbox.get().json["status"]
-    return status if status["state"] in ("Failed", "Terminated") else None
-
-
 def test_an_entrypoint_that_ran_out_of_memory_says_so_with_figures(server):
     with server.create(entrypoint=ENTRYPOINT_OOM, resourceLimits={"memory": "64Mi"}) as sandbox:
-        status = eventually(lambda: ended(sandbox), 60, 0.1, "the end of the sandbox")
+        status = eventually(sandbox.ended, 60, 0.1, "the end of the sandbox")
         assert (status["state"], status["reason"]) == ("Failed", "OOM_KILLED"), status
         assert "limit is 64 MiB" in status["message"], status
         events = server.api().get(sandbox.path("/diagnostics/events")).text
@@ -209,7 +204,7 @@ def test_a_process_inside_that_ran_out_of_memory_shows_in_the_events(server):
 def test_a_sandbox_that_ran_out_of_processes_says_so_with_figures(server):
     greedy = ["python3", "-c", "import os, signal\nwhile os.fork(): pass\nsignal.pause()"]
     with server.create(entrypoint=greedy, resourceLimits={"pids": "32"}) as sandbox:
-        status = eventually(lambda: ended(sandbox), 60, 0.1, "the end of the sandbox")
+        status = eventually(sandbox.ended, 60, 0.1, "the end of the sandbox")
         assert (status["state"], status["reason"]) == ("Failed", "PIDS_EXHAUSTED"), status
         assert "limit of processes, 32, was hit" in status["message"], status
     with server.create(resourceLimits={"pids": "32"}) as sandbox:

@@ -104,9 +104,13 @@ def test_a_file_system_in_memory_has_its_size_and_counts_as_memory(server):
         assert sandbox.sh("stat -c %a /var/cache/deep") == "1777\n"
         options = [line for line in sandbox.sh("cat /proc/mounts").splitlines() if " /scratch " in line]
         assert "nosuid" in options[0] and "nodev" in options[0]
-    small = server.create(extensions={TMPFS: "/scratch=512Mi"}, resourceLimits={"memory": "64Mi"})
-    with small:
-        assert small.run("dd if=/dev/zero of=/scratch/fill bs=1M", timeout=60000).code != 0
+    # What lies there cannot be freed: with the memory full of it, the sandbox ends.
+    fill = ["dd", "if=/dev/zero", "of=/scratch/fill", "bs=1M"]
+    with server.create(
+        entrypoint=fill, extensions={TMPFS: "/scratch=512Mi"}, resourceLimits={"memory": "64Mi"}
+    ) as small:
+        status = eventually(small.ended, 60, 0.1, "the end of the sandbox")
+        assert (status["state"], status["reason"]) == ("Failed", "OOM_KILLED"), status
 
 
 @pytest.mark.parametrize("value", ["/a", "a=1Mi", "/proc/x=1Mi", "/a=1", "/a/../b=1Mi", "/a=1Mi,/a=1Mi"])

@@ -241,6 +241,11 @@ class Sandbox:
     def get(self):
         return self.server.api().get(self.path())
 
+    def ended(self):
+        """Its status once it has ended; None before."""
+        status = self.get().json["status"]
+        return status if status["state"] in ("Failed", "Terminated") else None
+
     def state(self):
         return self.get().json["status"]["state"]
 

@@ -12,6 +12,7 @@
 #include <sys/sysmacros.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <fcntl.h>
 #include <iterator>
 #include <unistd.h>
@@ -130,8 +131,12 @@ Status SandboxTable::fit_layer(Sandbox& sandbox) const {
     sandbox.parts.usr.reset();
     sandbox.parts.base.reset();
     if (auto s = unmount_layer(directory); !s) return s;
-    for (const char* name : {"u", "w", "u2", "w2", layer_file, layer_mount}) {
+    for (const char* name : {"u", "w", "u2", "w2", layer_mount}) {
         if (auto s = remove_tree(directory / name); !s) return s;
+    }
+    const auto image = directory / layer_file;
+    if (::unlink(image.c_str()) < 0 && errno != ENOENT) {
+        return last_error("remove " + image.string());
     }
     if (auto s = mount_layer(host_->options.state_directory, directory, wanted); !s) return s;
     const auto layer = layer_directory(directory);
