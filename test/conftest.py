@@ -79,3 +79,19 @@ def sandbox(server):
 def busybox(scratch):
     """A root directory of a static busybox."""
     return rootfs.busybox_tree(scratch / "busybox")
+
+
+@pytest.fixture
+def forwarding(server):
+    """What an administrator adds on a host where Docker forbids forwarding (README). It permits
+    more, so it cannot make an attempt below fail that would succeed without it."""
+    network = server.settings["native"]["address_range"]
+    rules = []
+    if "-P FORWARD DROP" in run("iptables", "-S", "FORWARD", check=False).stdout:
+        rules = [["-s", network, "-j", "ACCEPT"],
+                 ["-d", network, "-m", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "-j", "ACCEPT"]]
+    for rule in rules:
+        run("iptables", "-I", "FORWARD", *rule)
+    yield
+    for rule in rules:
+        run("iptables", "-D", "FORWARD", *rule)

@@ -87,6 +87,16 @@ class Files {
     boost::asio::awaitable<Status> remove(std::vector<std::string> paths) const;
     /// Directories with all that is in them; what is missing is no error.
     boost::asio::awaitable<Status> remove_directories(std::vector<std::string> paths) const;
+    /// Unpacks a tar (plain, gzip or zstd) over what is in `directory`, which is made when missing.
+    /// `permissions` take the place of the archive's; an owner without group brings its own. Takes
+    /// as long as it takes. Agents of others do not have this (`not_found`).
+    boost::asio::awaitable<Status> unpack(std::string directory, ByteReader& archive,
+                                          Permissions permissions = {},
+                                          Progress progress = {}) const;
+    /// A file, or a directory with all that is in it, as a tar; `name` is what a single file is
+    /// called in it (empty: as its path says).
+    boost::asio::awaitable<Result<std::unique_ptr<ByteReader>>> pack(std::string path,
+                                                                     std::string name = {}) const;
     boost::asio::awaitable<Status> set_permissions(std::string path, Permissions permissions) const;
     /// Replaces every occurrence; returns how many there were.
     boost::asio::awaitable<Result<std::uint64_t>> replace(std::string path, std::string old_text,

@@ -5,6 +5,7 @@
 #include "opensandbox/error.hpp"
 #include "opensandbox/files.hpp"
 #include "opensandbox/metrics.hpp"
+#include "opensandbox/registry_auth.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
@@ -40,12 +41,6 @@ namespace opensandbox::sdk {
 
 using TimePoint = std::chrono::sys_time<std::chrono::microseconds>;
 
-struct RegistryAuth {
-    RegistryAuth() = default;
-    std::string username;
-    std::string password;
-};
-
 /// What to create. One of `image`, `snapshot_id` and `template_id` is set.
 struct CreateOptions {
     CreateOptions() = default;
@@ -70,6 +65,19 @@ struct CreateOptions {
 
     bool skip_health_check = false;
     std::chrono::milliseconds ready_timeout{30'000};
+};
+
+/// Copies of a sandbox. What is not set is as in the sandbox that is copied.
+struct ForkOptions {
+    ForkOptions() = default;
+    explicit ForkOptions(unsigned copies) : count(copies) {}
+    unsigned count = 1;  ///< 1 to 100
+    /// Until they are deleted by the server, at least 60 s; `no_timeout`: never.
+    std::optional<std::chrono::seconds> timeout;
+    bool no_timeout = false;
+    std::vector<std::pair<std::string, std::string>> environment;  ///< over the source's
+    std::map<std::string, std::string> metadata;                   ///< over the source's
+    std::vector<std::string> entrypoint;
 };
 
 struct ConnectOptions {
@@ -143,6 +151,10 @@ class Sandboxes {
     boost::asio::awaitable<Status> kill(std::string id) const;
     boost::asio::awaitable<Status> pause(std::string id) const;
     boost::asio::awaitable<Status> resume(std::string id) const;
+    /// Running copies of the file system of a sandbox that runs or is paused: all or none. Their
+    /// agents answer.
+    boost::asio::awaitable<Result<std::vector<SandboxInfo>>> fork(std::string id,
+                                                                  ForkOptions options = {}) const;
     /// Sets the expiry to now plus `timeout`; returns the instant.
     boost::asio::awaitable<Result<TimePoint>> renew(std::string id,
                                                     std::chrono::seconds timeout) const;

@@ -3,6 +3,7 @@
 #include "agent/hooks/hooks.hpp"
 #include "agent/log_file.hpp"
 #include "agent/process/entrypoint.hpp"
+#include "agent/publish.hpp"
 #include "agent/routes.hpp"
 #include "agent/services.hpp"
 #include "agent/signals.hpp"
@@ -103,6 +104,9 @@ class Agent {
             exit_code_ = start_failure_code(ready.error());
             return false;
         }
+        services_.code.drivers().adopt(std::move(options_.warm));
+        // Whoever ended before anybody listened.
+        if (services_.reaper.collect()) asio::post(loop_, [this] { signalled(SIGCHLD); });
         hooks_.start_periodic();
         net::spawn(services_.executor, sweep(), "retention sweep");
         if (services_.environment.get("OPENSANDBOX_WARM_PYTHON") == "1") {
@@ -139,7 +143,7 @@ class Agent {
         if (!listener) return listener.error();
         server_.emplace(services_.executor, make_handler(services_));
         server_->serve(std::move(*listener));
-        return {};
+        return publish(services_.executor, std::move(options_.publications));
     }
 
     Result<std::unique_ptr<net::Listener>> open_listener() {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/code/warm_interpreter.hpp"
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 
@@ -14,12 +15,22 @@ namespace opensandbox::agent {
 
 class LogFile;
 
+/// A socket in another network that already listens, and the port of this one that its connections
+/// are handed on to.
+struct Publication {
+    Publication(UniqueFd l, std::uint16_t p) : listener(std::move(l)), port(p) {}
+    UniqueFd listener;
+    std::uint16_t port;
+};
+
 /// How one agent runs. Source: execd contract sections 1.1 and 11.
 struct AgentOptions {
     AgentOptions() = default;
 
     /// A socket that already listens (native slots); when empty, `host`:`port` is bound.
     UniqueFd listener;
+    /// Ports that are published elsewhere.
+    std::vector<Publication> publications;
     /// "::" takes IPv4 connections, too; where the kernel has no IPv6 it means 0.0.0.0.
     std::string host = "::";
     std::uint16_t port = 44772;
@@ -48,6 +59,8 @@ struct AgentOptions {
     /// Commands that run before the entrypoint and again and again: the JSON of
     /// OPENSANDBOX_LIFECYCLE (lifecycle 2.1), by default that of `environment`.
     std::string hooks;
+    /// Interpreters that wait for the first code of their language.
+    std::vector<WarmInterpreter> warm;
     /// Kept within its size while the agent runs; may be empty.
     std::shared_ptr<LogFile> log_file;
     /// TOML file with the settings of isolated sessions (contract section 9); empty: defaults.

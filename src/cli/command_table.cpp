@@ -66,13 +66,20 @@ CommandTable make_command_table() {
                     {"command", "Run commands in a sandbox."},
                     {"file", "Read, write and move files of a sandbox."},
                     {"image", "Manage the server's images."},
+                    {"snapshot", "Keep file systems of sandboxes and start from them."},
                     {"config", "Show and change this program's configuration."}};
     add_run_command(table);
     add_sandbox_commands(table);
     add_command_commands(table);
     add_file_commands(table);
     add_image_commands(table);
+    add_image_build_command(table);
+    add_image_tag_command(table);
+    add_snapshot_commands(table);
+    add_image_transfer_commands(table);
+    add_login_commands(table);
     add_config_commands(table);
+    add_doctor_command(table);
     return table;
 }
 

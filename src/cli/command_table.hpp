@@ -83,6 +83,12 @@ void add_sandbox_commands(CommandTable& table);
 void add_command_commands(CommandTable& table);
 void add_file_commands(CommandTable& table);
 void add_image_commands(CommandTable& table);
+void add_image_build_command(CommandTable& table);
+void add_image_tag_command(CommandTable& table);
+void add_snapshot_commands(CommandTable& table);
+void add_image_transfer_commands(CommandTable& table);
+void add_login_commands(CommandTable& table);
 void add_config_commands(CommandTable& table);
+void add_doctor_command(CommandTable& table);
 
 }  // namespace opensandbox::cli

@@ -57,19 +57,47 @@ json::object describe(const sdk::SandboxInfo& info) {
     return out;
 }
 
+json::object describe(const sdk::Pagination& pagination) {
+    json::object out;
+    out["page"] = pagination.page;
+    out["page_size"] = pagination.page_size;
+    out["total_items"] = pagination.total_items;
+    out["total_pages"] = pagination.total_pages;
+    out["has_next_page"] = pagination.has_next_page;
+    return out;
+}
+
+json::object describe(const sdk::SnapshotInfo& info) {
+    json::object status;
+    status["state"] = info.state;
+    status["reason"] = or_null(info.reason);
+    status["message"] = or_null(info.message);
+    json::object out;
+    out["id"] = info.id;
+    out["sandbox_id"] = info.sandbox_id;
+    out["name"] = or_null(info.name);
+    out["status"] = std::move(status);
+    out["created_at"] = to_rfc3339(info.created_at);
+    return out;
+}
+
+json::object describe(const sdk::SnapshotPage& page) {
+    json::array items;
+    for (const auto& item : page.items)
+        items.emplace_back(describe(item));
+    json::object out;
+    out["items"] = std::move(items);
+    out["pagination"] = describe(page.pagination);
+    return out;
+}
+
 json::object describe(const sdk::SandboxPage& page) {
     json::array items;
     for (const auto& item : page.items)
         items.emplace_back(describe(item));
-    json::object pagination;
-    pagination["page"] = page.pagination.page;
-    pagination["page_size"] = page.pagination.page_size;
-    pagination["total_items"] = page.pagination.total_items;
-    pagination["total_pages"] = page.pagination.total_pages;
-    pagination["has_next_page"] = page.pagination.has_next_page;
     json::object out;
     out["items"] = std::move(items);
-    out["pagination"] = std::move(pagination);
+    out["pagination"] = describe(page.pagination);
     return out;
 }
 
@@ -133,6 +161,42 @@ json::object describe(const sdk::ImageInfo& info) {
     out["size"] = info.size;
     out["created_at"] = to_rfc3339(info.created_at);
     out["built_in"] = info.built_in;
+    return out;
+}
+
+json::object describe(const sdk::PushedImage& pushed) {
+    json::object out;
+    out["reference"] = pushed.reference;
+    out["digest"] = pushed.digest;
+    out["size"] = pushed.size;
+    return out;
+}
+
+json::object describe(const sdk::ImageDetails& details) {
+    auto map = [](const std::map<std::string, std::string>& from) {
+        json::object object;
+        for (const auto& [name, value] : from)
+            object[name] = value;
+        return object;
+    };
+    auto list = [](const std::vector<std::string>& from) {
+        return json::array(from.begin(), from.end());
+    };
+    json::object out = describe(details.info);
+    out["platform"] = details.os + "/" + details.architecture;
+    out["source"] = details.source.empty() ? json::value() : json::value(details.source);
+    out["env"] = map(details.env);
+    out["user"] = details.user;
+    out["working_directory"] = details.working_directory;
+    out["entrypoint"] = list(details.entrypoint);
+    out["cmd"] = list(details.cmd);
+    out["labels"] = map(details.labels);
+    out["exposed_ports"] = list(details.exposed_ports);
+    json::array layers;
+    for (const auto& layer : details.layers) {
+        layers.emplace_back(json::object{{"diff_id", layer.diff_id}, {"size", layer.size}});
+    }
+    out["layers"] = std::move(layers);
     return out;
 }
 

@@ -37,6 +37,7 @@ json::object to_json(const std::string& reference, const ImageRecord& image) {
         labels[name] = value;
     object["labels"] = std::move(labels);
     object["exposed_ports"] = to_array(image.config.exposed_ports);
+    if (image.replaced) object["replaced"] = true;
     return object;
 }
 
@@ -68,6 +69,9 @@ ImageRecord image_from(const json::object& object) {
     }
     if (const json::value* ports = json::find(object, "exposed_ports")) {
         image.config.exposed_ports = strings(*ports);
+    }
+    if (const json::value* replaced = json::find(object, "replaced")) {
+        image.replaced = replaced->as_bool();
     }
     return image;
 }
@@ -151,6 +155,7 @@ void Catalog::assign(const Reference& reference, ImageRecord image) {
         Reference former = reference;
         former.tag.clear();
         former.digest = present->second.digest;
+        present->second.replaced = true;
         images.insert_or_assign(former.text(), std::move(present->second));
     }
     Reference untagged = reference;
@@ -158,6 +163,13 @@ void Catalog::assign(const Reference& reference, ImageRecord image) {
     untagged.digest = image.digest;
     images.erase(untagged.text());  // it has a tag again
     images.insert_or_assign(reference.text(), std::move(image));
+}
+
+std::set<std::string> Catalog::digests() const {
+    std::set<std::string> found;
+    for (const auto& [reference, image] : images)
+        found.insert(image.digest);
+    return found;
 }
 
 std::vector<std::string> Catalog::unused_layers() const {

@@ -18,6 +18,7 @@ struct ImageRecord {
     Timestamp created_at{};
     std::vector<std::string> layers;  ///< hex of the diff ids, lowest first, as in the image
     ImageConfig config;
+    bool replaced = false;  ///< its tag went to another image
 };
 
 /// Which references name which layers: the store's one index file (`index.json`), replaced whole.
@@ -37,6 +38,8 @@ class Catalog {
     /// Names the image. What the name meant before stays under "name@sha256:…": sandboxes may
     /// still run on it.
     void assign(const Reference& reference, ImageRecord image);
+    /// Of all images.
+    [[nodiscard]] std::set<std::string> digests() const;
     /// Layers that no image names any more.
     [[nodiscard]] std::vector<std::string> unused_layers() const;
     /// Bytes of all its layers, each counted once.

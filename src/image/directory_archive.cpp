@@ -2,6 +2,7 @@
 
 #include "base/unique_fd.hpp"
 #include "image/budget.hpp"
+#include "image/layer_tree.hpp"
 
 #include <archive.h>
 #include <linux/openat2.h>
@@ -50,6 +51,15 @@ int open_inside(int directory, const char* name, int flags) {
     how.flags = static_cast<std::uint64_t>(flags | O_NOFOLLOW | O_CLOEXEC);
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
     return static_cast<int>(::syscall(SYS_openat2, directory, name, &how, sizeof how));
+}
+
+/// Overlayfs' mark, as a privileged and as an unprivileged mount sets it.
+bool is_opaque(int directory) {
+    for (const char* name : {"trusted.overlay.opaque", "user.overlay.opaque"}) {
+        char value = 0;
+        if (::fgetxattr(directory, name, &value, 1) == 1 && value == 'y') return true;
+    }
+    return false;
 }
 
 Result<std::vector<std::string>> names_in(int directory, std::string_view path) {
@@ -102,9 +112,17 @@ struct DirectoryArchive::State {
     Status add(Level& level, const std::string& name);
     Status add_node(Level& level, const std::string& name, const struct stat& status);
     Status add_data();
+    /// The thing itself that is open, as the first entry.
+    Status add_open(UniqueFd fd, const std::string& name);
     Status write_header(archive_entry* entry, const std::string& path);
     void add_attributes(archive_entry* entry, int fd);
 
+    /// An empty file of this name, which says something of its neighbours.
+    Status add_mark(const std::string& path, const struct stat& status);
+    Status add_top();
+
+    Form form = Form::plain;
+    bool top_pending = false;  ///< the directory itself is still to come
     std::vector<Level> levels;
     std::map<std::pair<dev_t, ino_t>, std::string> linked;  ///< first name of files with several
     UniqueFd file;                                          ///< being copied
@@ -130,6 +148,7 @@ void DirectoryArchive::State::add_attributes(archive_entry* entry, int fd) {
     for (std::size_t at = 0; at < static_cast<std::size_t>(length);) {
         std::string_view name = names.c_str() + at;
         at += name.size() + 1;
+        if (name.starts_with("user.overlay.")) continue;
         if (!name.starts_with("user.") && name != "security.capability") continue;
         ssize_t size = ::fgetxattr(fd, name.data(), value.data(), value.size());
         if (size >= 0) {
@@ -143,6 +162,9 @@ Status DirectoryArchive::State::add(Level& level, const std::string& name) {
     struct stat status{};
     if (::fstatat(level.fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
         return errno == ENOENT ? Status() : Status(call_failed("read", level.path + name));
+    }
+    if (form == Form::layer && is_whiteout_device(status)) {
+        return add_mark(level.path + ".wh." + name, status);
     }
     switch (status.st_mode & S_IFMT) {
         case S_IFREG:
@@ -193,6 +215,9 @@ Status DirectoryArchive::State::add_node(Level& level, const std::string& name,
         file_left = static_cast<std::uint64_t>(status.st_size);
         return {};
     }
+    if (form == Form::layer && is_opaque(fd.get())) {
+        if (auto ok = add_mark(path + "/.wh..wh..opq", status); !ok) return ok;
+    }
     auto names = names_in(fd.get(), path);
     if (!names) return names.error();
     Level below;
@@ -200,6 +225,64 @@ Status DirectoryArchive::State::add_node(Level& level, const std::string& name,
     below.path = path + "/";
     below.names = std::move(*names);
     levels.push_back(std::move(below));
+    return {};
+}
+
+Status DirectoryArchive::State::add_mark(const std::string& path, const struct stat& status) {
+    std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
+    archive_entry_copy_pathname(entry.get(), path.c_str());
+    archive_entry_set_filetype(entry.get(), AE_IFREG);
+    archive_entry_set_perm(entry.get(), 0);
+    archive_entry_set_size(entry.get(), 0);
+    archive_entry_set_mtime(entry.get(), status.st_mtim.tv_sec, 0);
+    return write_header(entry.get(), path);
+}
+
+Status DirectoryArchive::State::add_top() {
+    top_pending = false;
+    int fd = levels.back().fd.get();
+    struct stat status{};
+    if (::fstat(fd, &status) != 0) return call_failed("read", ".");
+    std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
+    archive_entry_copy_stat(entry.get(), &status);
+    archive_entry_unset_atime(entry.get());
+    archive_entry_unset_ctime(entry.get());
+    archive_entry_unset_birthtime(entry.get());
+    archive_entry_copy_pathname(entry.get(), "./");
+    add_attributes(entry.get(), fd);
+    if (auto ok = write_header(entry.get(), "."); !ok) return ok;
+    return is_opaque(fd) ? add_mark(".wh..wh..opq", status) : Status();
+}
+
+Status DirectoryArchive::State::add_open(UniqueFd fd, const std::string& name) {
+    struct stat status{};
+    if (::fstat(fd.get(), &status) != 0) return call_failed("read", name);
+    const bool directory = S_ISDIR(status.st_mode);
+    if (!directory && !S_ISREG(status.st_mode)) {
+        return Error(ErrorCode::invalid_argument,
+                     in_quotes(name) + " is neither a file nor a directory");
+    }
+    std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
+    archive_entry_copy_stat(entry.get(), &status);
+    archive_entry_unset_atime(entry.get());
+    archive_entry_unset_ctime(entry.get());
+    archive_entry_unset_birthtime(entry.get());
+    archive_entry_copy_pathname(entry.get(), directory ? "./" : name.c_str());
+    add_attributes(entry.get(), fd.get());
+    if (auto ok = write_header(entry.get(), name); !ok) return ok;
+    if (!directory) {
+        file = std::move(fd);
+        file_path = name;
+        file_left = static_cast<std::uint64_t>(status.st_size);
+        return {};
+    }
+    auto names = names_in(fd.get(), name);
+    if (!names) return names.error();
+    Level top;
+    top.fd = std::move(fd);
+    top.path = "./";
+    top.names = std::move(*names);
+    levels.push_back(std::move(top));
     return {};
 }
 
@@ -225,6 +308,7 @@ Status DirectoryArchive::State::add_data() {
 
 Status DirectoryArchive::State::step() {
     if (file) return add_data();
+    if (top_pending) return add_top();
     if (levels.empty()) {
         ended = true;
         if (archive_write_close(writer.get()) != ARCHIVE_OK) return writer_failed("end");
@@ -244,7 +328,7 @@ DirectoryArchive::DirectoryArchive(DirectoryArchive&&) noexcept = default;
 DirectoryArchive& DirectoryArchive::operator=(DirectoryArchive&&) noexcept = default;
 DirectoryArchive::~DirectoryArchive() = default;
 
-Result<DirectoryArchive> DirectoryArchive::open(const std::filesystem::path& directory) {
+Result<DirectoryArchive> DirectoryArchive::open(const std::filesystem::path& directory, Form form) {
     Level top;
     top.fd = UniqueFd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!top.fd && errno == ENOTDIR) {
@@ -257,6 +341,20 @@ Result<DirectoryArchive> DirectoryArchive::open(const std::filesystem::path& dir
     auto state = std::make_unique<State>();
     if (!state->start()) return Error(ErrorCode::internal, "the archive writer did not start");
     state->levels.push_back(std::move(top));
+    state->form = form;
+    state->top_pending = form == Form::layer;
+    return DirectoryArchive(std::move(state));
+}
+
+Result<DirectoryArchive> DirectoryArchive::open_entry(const std::filesystem::path& path,
+                                                      const std::string& name) {
+    // Not to wait for the other end of a pipe.
+    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+    if (!fd) return Error::from_errno(errno, "open " + path.string());
+    auto state = std::make_unique<State>();
+    if (!state->start()) return Error(ErrorCode::internal, "the archive writer did not start");
+    const std::string shown = name.empty() ? path.filename().string() : name;
+    if (auto ok = state->add_open(std::move(fd), shown); !ok) return ok.error();
     return DirectoryArchive(std::move(state));
 }
 
@@ -274,8 +372,9 @@ Result<std::size_t> DirectoryArchive::read(std::span<char> into) {
     return count;
 }
 
-Status write_archive(const std::filesystem::path& directory, const ByteSink& sink) {
-    auto archive = DirectoryArchive::open(directory);
+Status write_archive(const std::filesystem::path& directory, const ByteSink& sink,
+                     DirectoryArchive::Form form) {
+    auto archive = DirectoryArchive::open(directory, form);
     if (!archive) return archive.error();
     std::vector<char> buffer(piece);
     for (;;) {

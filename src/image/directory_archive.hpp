@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
@@ -16,8 +17,20 @@ namespace opensandbox::image {
 /// what is mounted below the directory are left out (the empty mount point stays).
 class DirectoryArchive {
   public:
+    enum class Form : std::uint8_t {
+        plain,  ///< the tree as it is
+        layer,  ///< an overlay layer: its whiteouts and opaque marks as OCI images write them, and
+                ///< the directory itself first, for its mode and owner
+    };
+
     /// `not_found`, or `invalid_argument` when it is not a directory.
-    static Result<DirectoryArchive> open(const std::filesystem::path& directory);
+    static Result<DirectoryArchive> open(const std::filesystem::path& directory,
+                                         Form form = Form::plain);
+    /// One file, or a directory with itself as the first entry. Links at the end of `path` are
+    /// followed. A file is called `name`, or as its path says when that is empty; the entries of a
+    /// directory count from it ("./x"). `invalid_argument` for devices and the like.
+    static Result<DirectoryArchive> open_entry(const std::filesystem::path& path,
+                                               const std::string& name);
     DirectoryArchive(DirectoryArchive&&) noexcept;
     DirectoryArchive& operator=(DirectoryArchive&&) noexcept;
     ~DirectoryArchive();
@@ -35,6 +48,7 @@ class DirectoryArchive {
 using ByteSink = std::function<Status(std::span<const char>)>;
 
 /// The whole stream, piece by piece. Ends with the sink's first error.
-Status write_archive(const std::filesystem::path& directory, const ByteSink& sink);
+Status write_archive(const std::filesystem::path& directory, const ByteSink& sink,
+                     DirectoryArchive::Form form = DirectoryArchive::Form::plain);
 
 }  // namespace opensandbox::image

@@ -33,6 +33,17 @@ std::string boot_id() {
 Result<Rootfs> HostImage::rootfs() {
     std::lock_guard guard(mutex_);
     if (auto ok = renew(); !ok) return ok.error();
+    return present();
+}
+
+std::optional<Rootfs> HostImage::known_rootfs() {
+    std::unique_lock guard(mutex_, std::try_to_lock);
+    if (!guard.owns_lock() || !current_) return std::nullopt;
+    if (std::chrono::steady_clock::now() - checked_ >= check_interval) return std::nullopt;
+    return present();
+}
+
+Rootfs HostImage::present() const {
     Rootfs rootfs;
     rootfs.digest = std::string(digest_prefix) + current_->hex;
     rootfs.layers = {directory() / current_->hex / "root"};

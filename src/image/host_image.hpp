@@ -25,6 +25,8 @@ class HostImage {
     /// Makes the skeleton when there is none of the host's present state. Whether that changed is
     /// looked at once in `check_interval`.
     Result<Rootfs> rootfs();
+    /// The same, if that is known and needs no looking now; never waits.
+    std::optional<Rootfs> known_rootfs();
     /// For lists; digest and size are unknown (empty, 0) before the first use.
     ImageInfo describe();
     /// Removes skeletons of former states that no sandbox uses.
@@ -41,6 +43,7 @@ class HostImage {
     };
     [[nodiscard]] std::filesystem::path directory() const { return store_ / "host"; }
     Status renew();
+    [[nodiscard]] Rootfs present() const;
     std::optional<Current> load(const std::string& hex) const;
     std::optional<Current> find(const std::string& fingerprint) const;
     Result<Current> make(const HostSurvey& survey, const std::string& fingerprint);

@@ -43,11 +43,15 @@ std::string stamp_of(const fs::path& path) {
 
 class Survey {
   public:
-    explicit Survey(const fs::path& root) : root_(root) {}
+    explicit Survey(const fs::path& root) : root_(root) {
+        struct stat status{};
+        // An ordinary user's namespace shows the host's root as another.
+        if (::stat(root.c_str(), &status) == 0) owner_ = status.st_uid;
+    }
 
     void add(const std::string& path) {
         struct stat status{};
-        if (::lstat((root_ / path).c_str(), &status) != 0 || status.st_uid != 0) return;
+        if (::lstat((root_ / path).c_str(), &status) != 0 || status.st_uid != owner_) return;
         bool link = S_ISLNK(status.st_mode), directory = S_ISDIR(status.st_mode);
         if (!link && !directory && !S_ISREG(status.st_mode)) return;
         if (!link && !(status.st_mode & S_IROTH)) return;
@@ -81,6 +85,7 @@ class Survey {
 
   private:
     const fs::path& root_;
+    uid_t owner_ = 0;
     std::set<std::string> seen_;
     std::vector<HostSource> sources_;
 };

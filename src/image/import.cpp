@@ -1,5 +1,7 @@
 #include "image/import.hpp"
 
+#include "image/layer_unpack.hpp"
+
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -24,11 +26,6 @@ std::string blob_member(const std::string& hex) {
     return "blobs/sha256/" + hex;
 }
 
-Error wrong_digest(std::string_view what, const std::string& is, const std::string& must_be) {
-    return {ErrorCode::invalid_argument,
-            in_quotes(what) + ": the digest is sha256:" + is + ", must be sha256:" + must_be};
-}
-
 Error wrong_size(std::string_view what, std::uint64_t is, std::uint64_t must_be) {
     return {ErrorCode::invalid_argument, in_quotes(what) + ": the size is " + std::to_string(is) +
                                              ", must be " + std::to_string(must_be)};
@@ -46,17 +43,6 @@ std::string_view hex_in_name(std::string_view member) {
 
 }  // namespace
 
-Result<UniqueFd> Import::make_layer_directory(const std::string& name) {
-    std::filesystem::path path = staging_ / name;
-    if (::mkdir(path.c_str(), 0755) != 0 || ::chmod(path.c_str(), 0755) != 0) {
-        int number = errno;
-        return Error::from_errno(number, "make " + path.string());
-    }
-    UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd) return Error::from_errno(errno, "open " + path.string());
-    return fd;
-}
-
 Status Import::read(const ByteSource& source) {
     std::filesystem::path file = staging_ / "archive";
     spool_ = UniqueFd(::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
@@ -69,7 +55,7 @@ Status Import::read(const ByteSource& source) {
     RecordedInput recorded(hashed, spool_.get());
 
     std::string directory(root_layer);
-    auto root = make_layer_directory(directory);
+    auto root = make_layer_directory(staging_ / directory);
     if (!root) return root.error();
     ArchiveReader reader(recorded, ArchiveReader::Kind::tar);
     LayerWriter writer(root->get(), budget_);
@@ -120,7 +106,7 @@ Status Import::keep_root(const LayerRecord& layer, const std::string& diff_id) {
 }
 
 Status Import::stage_kept_root() {
-    auto directory = make_layer_directory(std::string(root_layer));
+    auto directory = make_layer_directory(staging_ / root_layer);
     if (!directory) return directory.error();
     FileInput file(spool_.get());
     HashedInput tar(file);
@@ -185,6 +171,10 @@ Result<Import::Plan> Import::plan_layout(const ArchiveMembers& members) {
     }
     auto config = read_blob(members, manifest->config);
     if (!config) return config.error();
+    plan.documents.emplace();
+    plan.documents->media_type = chosen.media_type;
+    plan.documents->manifest = std::move(*text);
+    plan.documents->config = *config;
     if (auto ok = plan_config(plan, *config); !ok) {
         return ok.error().within(blob_member(manifest->config.hex));
     }
@@ -259,31 +249,18 @@ Result<StagedImage> Import::stage_plan(Plan plan, const ArchiveMembers& members,
     };
     if (auto ok = members.visit(names, unpack); !ok) return ok.error();
     staged.image = std::move(plan.image);
+    staged.documents = std::move(plan.documents);
     return staged;
 }
 
 Result<LayerRecord> Import::stage_layer(const LayerSource& layer, InputStream& data,
                                         std::uint64_t size) {
     if (layer.size && size != *layer.size) return wrong_size(layer.member, size, *layer.size);
-    auto directory = make_layer_directory(layer.diff_id);
-    if (!directory) return directory.error();
-    HashedInput blob(data);
-    auto plain = decompressed(blob);
-    if (!plain) return plain.error();
-    MeteredInput metered(**plain, budget_, ImportBudget::Stage::layers);
-    HashedInput tar(metered);
-    auto record = unpack_layer(tar, directory->get(), budget_);
-    if (!record) return record;
-    if (auto ok = drain(blob); !ok) return ok.error();
-    if (!layer.hex.empty()) {
-        if (std::string hex = blob.finish(); hex != layer.hex) {
-            return wrong_digest(layer.member, hex, layer.hex);
-        }
-    }
-    if (std::string hex = tar.finish(); hex != layer.diff_id) {
-        return wrong_digest(layer.member, hex, layer.diff_id);
-    }
-    return record;
+    LayerBlobRules rules;
+    rules.name = layer.member;
+    rules.hex = layer.hex;
+    rules.diff_id = layer.diff_id;
+    return unpack_blob(rules, data, staging_, budget_);
 }
 
 }  // namespace opensandbox::image

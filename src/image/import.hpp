@@ -3,6 +3,7 @@
 #include "image/archive_members.hpp"
 #include "image/catalog.hpp"
 #include "image/manifest.hpp"
+#include "image/staged_image.hpp"
 #include "image/staging.hpp"
 
 #include <functional>
@@ -12,12 +13,6 @@
 #include <vector>
 
 namespace opensandbox::image {
-
-/// An image that is checked and unpacked but not yet part of the store.
-struct StagedImage {
-    ImageRecord image;
-    std::map<std::string, LayerRecord> layers;  ///< those unpacked now, in `<staging>/<hex>`
-};
 
 /// One import, from a stream of unknown kind to a staged image.
 ///
@@ -45,6 +40,7 @@ class Import {
     };
     struct Plan {
         ImageRecord image;
+        std::optional<ImageDocuments> documents;
         std::vector<LayerSource> layers;
     };
 
@@ -58,7 +54,6 @@ class Import {
                                    const std::function<bool(const std::string&)>& has_layer);
     Result<LayerRecord> stage_layer(const LayerSource& layer, InputStream& data,
                                     std::uint64_t size);
-    Result<UniqueFd> make_layer_directory(const std::string& name);
 
     Reference reference_;
     ImportBudget budget_;

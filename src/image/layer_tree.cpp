@@ -19,6 +19,8 @@ Error call_failed(const EntryPath& path, std::string_view call) {
 
 Status mark_opaque(int directory, const EntryPath& path) {
     if (::fsetxattr(directory, "trusted.overlay.opaque", "y", 1, 0) == 0) return {};
+    // An ordinary user's overlays read user.* instead.
+    if (errno == EPERM && ::fsetxattr(directory, "user.overlay.opaque", "y", 1, 0) == 0) return {};
     return call_failed(path, "mark opaque");
 }
 

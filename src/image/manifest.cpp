@@ -64,6 +64,9 @@ Status read_platform(const json::object& object, Descriptor& into) {
     if (!architecture) return architecture.error();
     into.os = *os;
     into.architecture = *architecture;
+    auto variant = text_of(**platform, "variant");
+    if (!variant) return variant.error();
+    into.variant = *variant;
     return {};
 }
 
@@ -180,6 +183,11 @@ Result<std::vector<Descriptor>> parse_index(std::string_view text) {
     auto document = parse_object(text);
     if (!document) return document.error();
     return parse_descriptors(*document, "manifests", 4096);
+}
+
+bool looks_like_index(std::string_view text) {
+    auto document = parse_object(text);
+    return document && json::find(*document, "manifests") && !json::find(*document, "config");
 }
 
 Result<ImageManifest> parse_manifest(std::string_view text) {

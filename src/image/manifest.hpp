@@ -24,6 +24,7 @@ struct Descriptor {
     std::uint64_t size = 0;
     std::string os;            ///< empty: not stated
     std::string architecture;  ///< likewise
+    std::string variant;       ///< likewise: "v8"
     std::string name;          ///< from annotations: the reference or only the tag
 };
 
@@ -65,6 +66,11 @@ std::string_view machine_architecture();
 Result<Descriptor> choose(const std::vector<Descriptor>& index, const Reference& reference);
 Result<DockerManifest> choose(const std::vector<DockerManifest>& manifests,
                               const Reference& reference);
+/// The entry of a registry's index that this machine runs best: the plainest variant of its
+/// architecture. `unsupported` names what there is instead.
+Result<Descriptor> choose_platform(const std::vector<Descriptor>& index);
+/// Whether a document is an index by what it holds, for those that do not say.
+bool looks_like_index(std::string_view text);
 /// `unsupported` when the image says that it is for another platform.
 Status check_platform(const std::string& os, const std::string& architecture);
 

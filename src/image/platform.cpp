@@ -8,8 +8,10 @@ namespace {
 
 #if defined(__x86_64__)
 constexpr std::string_view architecture_here = "amd64";
+constexpr std::string_view plainest_variant = "v1";
 #elif defined(__aarch64__)
 constexpr std::string_view architecture_here = "arm64";
+constexpr std::string_view plainest_variant = "v8";
 #else
 #error "images are known for x86-64 and arm64 machines"
 #endif
@@ -19,6 +21,11 @@ constexpr std::string_view os_here = "linux";
 bool for_this_platform(const std::string& os, const std::string& architecture) {
     return (os.empty() || os == os_here) &&
            (architecture.empty() || architecture == architecture_here);
+}
+
+/// Of instruction set levels and the like ("v8", "v3"), the one that needs least comes first.
+std::string_view rank(std::string_view variant) {
+    return variant == plainest_variant ? std::string_view() : variant;
 }
 
 /// Names in archives are full references ("docker.io/library/x:1") or only tags.
@@ -95,6 +102,23 @@ Result<Descriptor> choose(const std::vector<Descriptor>& index, const Reference&
         append_name(names, entry->name);
     }
     return unclear(names);
+}
+
+Result<Descriptor> choose_platform(const std::vector<Descriptor>& index) {
+    const Descriptor* best = nullptr;
+    std::string others;
+    for (const Descriptor& entry : index) {
+        if (!for_this_platform(entry.os, entry.architecture)) {
+            append_name(others, entry.os + "/" + entry.architecture);
+        } else if (!best || rank(entry.variant) < rank(best->variant)) {
+            best = &entry;
+        }
+    }
+    if (best) return *best;
+    return Error(ErrorCode::unsupported,
+                 "there is no image for " + std::string(os_here) + "/" +
+                     std::string(architecture_here) +
+                     (others.empty() ? ", the index is empty" : ", only for " + others));
 }
 
 Result<DockerManifest> choose(const std::vector<DockerManifest>& manifests,

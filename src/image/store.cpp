@@ -2,10 +2,9 @@
 
 #include "base/log.hpp"
 #include "base/remove_tree.hpp"
-#include "image/catalog.hpp"
-#include "image/host_image.hpp"
+#include "image/derivation.hpp"
 #include "image/import.hpp"
-#include "image/staging.hpp"
+#include "image/store_state.hpp"
 
 #include <sys/stat.h>
 
@@ -25,18 +24,6 @@ Status make_directory(const fs::path& path, mode_t mode) {
     return Error::from_errno(errno, "make " + path.string());
 }
 
-Error unknown(const Reference& reference) {
-    return {ErrorCode::not_found, "image \"" + reference.text() + "\" is not in the store"};
-}
-
-/// What tells one index file from its successor without reading it.
-struct FileIdentity {
-    bool operator==(const FileIdentity&) const = default;
-    ino_t inode = 0;
-    off_t size = 0;
-    std::int64_t changed = 0;
-};
-
 FileIdentity identity_of(const fs::path& file) {
     struct stat status{};
     if (::stat(file.c_str(), &status) != 0) return {};
@@ -51,33 +38,26 @@ Status sync_file_system(const fs::path& directory) {
     return Error::from_errno(errno, "write " + directory.string() + " to the disk");
 }
 
+/// What an image that is made or imported can be called.
+Result<Reference> parse_new_name(const std::string& text) {
+    auto reference = parse_reference(text);
+    if (!reference) return reference;
+    if (reference->is_host()) {
+        return Error(ErrorCode::conflict, "image \"host\" is built in and cannot be replaced");
+    }
+    if (!reference->digest.empty()) {
+        return Error(
+            ErrorCode::invalid_argument,
+            "image " + in_quotes(text) + ": a new image must be named by tag, not by digest");
+    }
+    return reference;
+}
+
 }  // namespace
 
-struct Store::State {
-    explicit State(const fs::path& where) : directory(where), host(where) {}
-
-    [[nodiscard]] fs::path index() const { return directory / "index.json"; }
-    [[nodiscard]] fs::path empty() const { return directory / "empty"; }
-    [[nodiscard]] fs::path layer(const std::string& hex) const {
-        return directory / "layers" / hex;
-    }
-
-    /// The index as it is on disk; another process may have replaced it.
-    Result<std::shared_ptr<const Catalog>> catalog();
-    /// Under the store's lock.
-    Status save(const Catalog& changed) { return changed.save(index()); }
-    Status remove_unnamed_layers(const Catalog& known);
-    Result<ImageInfo> commit(const Reference& reference, const StagedImage& staged,
-                             const Staging& staging, bool& stale);
-    [[nodiscard]] ImageInfo describe(const Catalog& known, const std::string& reference) const;
-
-    fs::path directory;
-    HostImage host;
-    std::function<bool(const std::string& digest)> needed;
-    std::mutex mutex;  ///< guards the two below
-    std::shared_ptr<const Catalog> cached;
-    FileIdentity cached_identity;
-};
+Error unknown_image(const Reference& reference) {
+    return {ErrorCode::not_found, "image \"" + reference.text() + "\" is not in the store"};
+}
 
 Result<std::shared_ptr<const Catalog>> Store::State::catalog() {
     std::lock_guard guard(mutex);
@@ -90,8 +70,9 @@ Result<std::shared_ptr<const Catalog>> Store::State::catalog() {
     return cached;
 }
 
-/// Layers that a crash left between their move and the index, or between the index and their end.
-Status Store::State::remove_unnamed_layers(const Catalog& known) {
+/// Layers and documents that a crash left between their move and the index, or between the index
+/// and their end.
+Status Store::State::remove_unnamed(const Catalog& known) {
     std::error_code ec;
     std::vector<fs::path> stray;
     for (fs::directory_iterator it(directory / "layers", ec), end; !ec && it != end;
@@ -102,7 +83,7 @@ Status Store::State::remove_unnamed_layers(const Catalog& known) {
     for (const fs::path& path : stray) {
         if (auto status = remove_tree(path); !status) return status;
     }
-    return {};
+    return documents.keep_only(known.digests());
 }
 
 ImageInfo Store::State::describe(const Catalog& known, const std::string& reference) const {
@@ -139,7 +120,10 @@ Result<ImageInfo> Store::State::commit(const Reference& reference, const StagedI
         changed.layers.emplace(hex, record);
     }
     changed.assign(reference, staged.image);
-    if (auto ok = save(changed); !ok) {
+    Status ok =
+        staged.documents ? documents.write(staged.image.digest, *staged.documents) : Status();
+    if (ok) ok = save(changed);
+    if (!ok) {
         // The index does not name them, so nothing else may find them.
         for (const auto& [hex, record] : staged.layers) {
             if ((*current)->layers.contains(hex)) continue;
@@ -150,13 +134,30 @@ Result<ImageInfo> Store::State::commit(const Reference& reference, const StagedI
     return describe(changed, reference.text());
 }
 
+Result<ImageInfo> Store::State::take_in(const Reference& reference, const Staging& staging,
+                                        const Stager& stage) {
+    for (int attempt = 0;; ++attempt) {
+        auto known = catalog();
+        if (!known) return known.error();
+        auto staged = stage(staging.path(),
+                            [&](const std::string& hex) { return (*known)->layers.contains(hex); });
+        if (!staged) return staged.error();
+        bool stale = false;
+        auto info = commit(reference, *staged, staging, stale);
+        if (info || !stale || attempt == 3) return info;
+        for (const auto& [hex, record] : staged->layers) {
+            if (auto ok = remove_tree(staging.path() / hex); !ok) return ok.error();
+        }
+    }
+}
+
 Store::Store(std::unique_ptr<State> state) : state_(std::move(state)) {}
 Store::~Store() = default;
 
 Result<std::unique_ptr<Store>> Store::open(const fs::path& directory) {
     // Private: layers hold setuid programs of root, which other users of the host must not reach.
     if (auto ok = make_directory(directory, 0700); !ok) return ok.error();
-    for (const char* name : {"layers", "staging", "host"}) {
+    for (const char* name : {"layers", "staging", "host", "documents"}) {
         if (auto ok = make_directory(directory / name, 0700); !ok) return ok.error();
     }
     if (auto ok = make_directory(directory / "empty", 0755); !ok) return ok.error();
@@ -170,7 +171,7 @@ Result<std::unique_ptr<Store>> Store::open(const fs::path& directory) {
         if (auto ok = (*known)->save(state->index()); !ok) return ok.error();
     }
     if (auto ok = Staging::remove_abandoned(directory); !ok) return ok.error();
-    if (auto ok = state->remove_unnamed_layers(**known); !ok) return ok.error();
+    if (auto ok = state->remove_unnamed(**known); !ok) return ok.error();
     return std::unique_ptr<Store>(new Store(std::move(state)));
 }
 
@@ -181,15 +182,20 @@ Result<Rootfs> Store::resolve(const std::string& text) {
     auto known = state_->catalog();
     if (!known) return known.error();
     const ImageRecord* image = (*known)->find(*reference);
-    if (!image) return unknown(*reference);
-    Rootfs rootfs;
-    rootfs.digest = image->digest;
-    rootfs.config = image->config;
-    for (const std::string& hex : (*known)->effective_layers(*image)) {
-        rootfs.layers.push_back(state_->layer(hex));
-    }
-    if (rootfs.layers.empty()) rootfs.layers.push_back(state_->empty());
-    return rootfs;
+    if (!image) return unknown_image(*reference);
+    return state_->rootfs(**known, *image);
+}
+
+std::optional<Rootfs> Store::resolve_known(const std::string& text) {
+    auto reference = parse_reference(text);
+    if (!reference) return std::nullopt;
+    if (reference->is_host()) return state_->host.known_rootfs();
+    std::unique_lock guard(state_->mutex, std::try_to_lock);
+    if (!guard.owns_lock() || !state_->cached) return std::nullopt;
+    if (identity_of(state_->index()) != state_->cached_identity) return std::nullopt;
+    const ImageRecord* image = state_->cached->find(*reference);
+    if (!image) return std::nullopt;
+    return state_->rootfs(*state_->cached, *image);
 }
 
 Result<std::vector<ImageInfo>> Store::list() {
@@ -204,33 +210,39 @@ Result<std::vector<ImageInfo>> Store::list() {
 
 Result<ImageInfo> Store::import_archive(const std::string& text, const ByteSource& source,
                                         const ImportLimits& limits) {
-    auto reference = parse_reference(text);
+    auto reference = parse_new_name(text);
     if (!reference) return reference.error();
-    if (reference->is_host()) {
-        return Error(ErrorCode::conflict, "image \"host\" is built in and cannot be replaced");
-    }
-    if (!reference->digest.empty()) {
-        return Error(
-            ErrorCode::invalid_argument,
-            "image " + in_quotes(text) + ": an import must be named by tag, not by digest");
-    }
     auto staging = Staging::create(state_->directory);
     if (!staging) return staging.error();
     Import import(*reference, limits, *staging);
     if (auto ok = import.read(source); !ok) return ok.error();
-    for (int attempt = 0;; ++attempt) {
-        auto known = state_->catalog();
-        if (!known) return known.error();
-        auto staged =
-            import.stage([&](const std::string& hex) { return (*known)->layers.contains(hex); });
-        if (!staged) return staged.error();
-        bool stale = false;
-        auto info = state_->commit(*reference, *staged, *staging, stale);
-        if (info || !stale || attempt == 3) return info;
-        for (const auto& [hex, record] : staged->layers) {
-            if (auto ok = remove_tree(staging->path() / hex); !ok) return ok.error();
-        }
-    }
+    return state_->take_in(*reference, *staging, [&](const fs::path&, const HasLayer& has_layer) {
+        return import.stage(has_layer);
+    });
+}
+
+Result<ImageInfo> Store::derive(const std::string& text, const Derivation& wanted) {
+    auto reference = parse_new_name(text);
+    if (!reference) return reference.error();
+    if (auto ok = check_config_change(wanted.change); !ok) return ok.error();
+    auto known = state_->catalog();
+    if (!known) return known.error();
+    auto base = find_base(**known, wanted.base);
+    if (!base) return base.error();
+    auto staging = Staging::create(state_->directory);
+    if (!staging) return staging.error();
+    auto stage = [&](const fs::path& directory, const HasLayer&) -> Result<StagedImage> {
+        auto made = stage_layers(wanted.layers, directory);
+        if (!made) return made.error();
+        auto image = derive_record(**base, made->order, wanted.change);
+        if (!image) return image.error();
+        StagedImage staged;
+        staged.image = std::move(*image);
+        staged.image.replaced = false;
+        staged.layers = std::move(made->records);
+        return staged;
+    };
+    return state_->take_in(*reference, *staging, stage);
 }
 
 void Store::protect(std::function<bool(const std::string& digest)> needed) {
@@ -251,7 +263,7 @@ Status Store::remove(const std::string& text,
     auto current = state_->catalog();
     if (!current) return current.error();
     std::string key = (*current)->key_of(*reference);
-    if (key.empty()) return unknown(*reference);
+    if (key.empty()) return unknown_image(*reference);
     const std::string& digest = (*current)->images.find(key)->second.digest;
     if (in_use && in_use(digest)) {
         return Error(ErrorCode::conflict, "image \"" + key + "\" is in use by a sandbox");
@@ -266,6 +278,9 @@ Status Store::remove(const std::string& text,
     for (const std::string& hex : unused)
         changed.layers.erase(hex);
     if (auto ok = state_->save(changed); !ok) return ok;
+    if (auto ok = state_->documents.keep_only(changed.digests()); !ok) {
+        log::warn("documents of an image are left", {{"error", ok.error().message()}});
+    }
     for (const std::string& hex : unused) {
         // What cannot be moved now goes when the store is opened next.
         if (::rename(state_->layer(hex).c_str(), (trash->path() / hex).c_str()) == 0) continue;

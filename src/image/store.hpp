@@ -56,6 +56,51 @@ struct ImportLimits {
     std::uint64_t max_ratio = 200;  ///< unpacked over packed, counted past the first 64 MiB
 };
 
+/// One layer of a stored image.
+struct LayerInfo {
+    LayerInfo() = default;
+    std::string diff_id;         ///< hex of the digest of its tar stream
+    std::uint64_t size = 0;      ///< bytes of its files
+    std::filesystem::path path;  ///< its directory, as overlayfs reads it
+};
+
+/// The documents that an image came with, byte for byte. With them it can be pushed as it was.
+struct ImageDocuments {
+    ImageDocuments() = default;
+    std::string media_type;  ///< of the manifest
+    std::string manifest;
+    std::string config;
+    std::string source;  ///< "registry/repository" that it was pulled from; empty: imported
+};
+
+/// All that the store knows of an image.
+struct ImageDetails {
+    ImageDetails() = default;
+    ImageInfo info;
+    ImageConfig config;
+    std::vector<LayerInfo> layers;            ///< lowest first, as in the image
+    std::optional<ImageDocuments> documents;  ///< absent: a root file system, or made here
+};
+
+/// What a pruning took away.
+struct PruneReport {
+    PruneReport() = default;
+    std::vector<std::string> removed;  ///< references
+    std::uint64_t freed = 0;           ///< bytes of layers that no image has any more
+};
+
+/// An image's parts in a private directory of the store, ready to be taken in (staged_image.hpp).
+struct StagedImage;
+/// Whether the store holds the layer with this diff id (hex).
+using HasLayer = std::function<bool(const std::string& hex)>;
+/// Puts those layers of an image below `directory` that the store lacks, each named by its diff
+/// id. Called again, with an empty directory, when one that was there went meanwhile.
+using Stager = std::function<Result<StagedImage>(const std::filesystem::path& directory,
+                                                 const HasLayer& has_layer)>;
+
+/// An image to be made of another one (derivation.hpp).
+struct Derivation;
+
 /// Supplies an archive's bytes; 0 at the end, throws nothing.
 using ByteSource = std::function<Result<std::size_t>(std::span<char>)>;
 
@@ -72,12 +117,32 @@ class Store {
     /// `not_found` naming the reference. "host" is built in: its skeleton is made on first use.
     /// A name without tag means ":latest".
     Result<Rootfs> resolve(const std::string& reference);
+    /// The same where the answer is in memory and still holds: looks at one file's time and waits
+    /// for nobody, so that event loops may ask. Empty otherwise, also for what is not there.
+    std::optional<Rootfs> resolve_known(const std::string& reference);
     Result<std::vector<ImageInfo>> list();
     /// An archive of any kind: OCI layout, docker save, or a root file system; plain, gzip or zstd.
     /// Whichever it is is found from its content. Errors name the entry and the rule. When the
     /// reference named another image, that one stays as "name@sha256:…": sandboxes may run on it.
     Result<ImageInfo> import_archive(const std::string& reference, const ByteSource& source,
                                      const ImportLimits& limits = {});
+    /// Takes in an image that `stage` puts together: pulled, or made here. The reference may be
+    /// by digest. What it named before stays as with import_archive().
+    Result<ImageInfo> add(const std::string& reference, const Stager& stage);
+    /// `not_found`; `unsupported` for "host", which has no layers.
+    Result<ImageDetails> inspect(const std::string& reference);
+    /// Of the layer's diff id; false also when the index cannot be read.
+    bool has_layer(const std::string& hex);
+    /// Removes images that are not in use: those that lost their name to another, or with `all`
+    /// every one.
+    Result<PruneReport> prune(const std::function<bool(const std::string& digest)>& in_use,
+                              bool all);
+    /// Where images are put together before they are taken in: on the file system of the layers.
+    [[nodiscard]] const std::filesystem::path& directory() const;
+    /// Makes an image of one that is here: its layers and those that `wanted` adds, its config and
+    /// the changes. `not_found`, `conflict` for "host", which has no layers. What the reference
+    /// named before stays as with import_archive().
+    Result<ImageInfo> derive(const std::string& reference, const Derivation& wanted);
     /// `conflict` when `in_use` says so of its digest; `not_found`; "host" cannot be removed.
     Status remove(const std::string& reference,
                   const std::function<bool(const std::string& digest)>& in_use);

@@ -20,6 +20,8 @@ struct Findings {
     std::vector<std::string> entrypoint;
     std::optional<Timestamp> expires_at;
     runtime::ResourceLimits limits;
+    runtime::NetworkChoice network;
+    std::vector<runtime::MemoryVolume> memory_volumes;
     SplitEnv env;
 };
 
@@ -90,10 +92,18 @@ Result<Findings> check(const CreateRequest& request, const AdmissionRules& rules
     auto limits = check_limits(request.resource_limits, rules);
     if (!limits) return limits.error();
     findings.limits = limits.value();
+    auto fine = check_fine_limits(request.resource_limits, rules, findings.limits);
+    if (!fine) return fine.error();
+    auto network = network_choice(request, rules);
+    if (!network) return network.error();
+    findings.network = std::move(network.value());
     auto env = split_env(request);
     if (!env) return env.error();
     findings.env = std::move(env.value());
     if (auto ok = check_volumes(request, rules); !ok) return ok.error();
+    auto in_memory = memory_volumes(request, rules);
+    if (!in_memory) return in_memory.error();
+    findings.memory_volumes = std::move(in_memory.value());
     return findings;
 }
 
@@ -114,6 +124,8 @@ void fill_spec(const CreateRequest& request, Findings& findings, runtime::Sandbo
     spec.resource_requests = request.resource_requests;
     spec.platform = request.platform;
     spec.volumes = request.volumes;
+    spec.memory_volumes = std::move(findings.memory_volumes);
+    spec.network = std::move(findings.network);
     spec.network_policy = request.network_policy;
     spec.hooks = request.hooks;
     spec.credential_proxy = request.credential_proxy;

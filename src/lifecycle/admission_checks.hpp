@@ -12,6 +12,12 @@ namespace opensandbox::lifecycle {
 inline constexpr std::string_view kPoolExtension = "poolRef";
 inline constexpr std::string_view kRenewExtension = "access.renew.extend.seconds";
 inline constexpr std::string_view kIsolationExtension = "bootstrap.execd.isolation";
+inline constexpr std::string_view kNetworkExtension = "opensandbox.io/network";
+inline constexpr std::string_view kHostnameExtension = "opensandbox.io/hostname";
+inline constexpr std::string_view kPublishExtension = "opensandbox.io/publish";
+inline constexpr std::string_view kMemoryExtension = "opensandbox.io/tmpfs";
+/// What begins so changes how a sandbox is made.
+inline constexpr std::string_view kOwnExtension = "opensandbox.io/";
 inline constexpr std::string_view kShownExtension = "opensandbox.extensions.";
 
 /// 400 SANDBOX::INVALID_PARAMETER.
@@ -39,6 +45,17 @@ Result<std::optional<Timestamp>> expiry(const model::CreateRequest& request,
                                         const AdmissionRules& rules, Timestamp now);
 Result<runtime::ResourceLimits> check_limits(const model::StringMap& wanted,
                                              const AdmissionRules& rules);
+/// The limits beyond cpu, memory and gpu (limit_table() in admission_limits.cpp), where the runtime
+/// has them; without it they are ignored, as the contract has it.
+Status check_fine_limits(const model::StringMap& wanted, const AdmissionRules& rules,
+                         runtime::ResourceLimits& limits);
+/// opensandbox.io/network: "default", "none" or the name of a network, a DNS label; /hostname: a
+/// DNS label; /publish: up to 16 different ports, with commas between.
+Result<runtime::NetworkChoice> network_choice(const model::CreateRequest& request,
+                                              const AdmissionRules& rules);
+/// opensandbox.io/tmpfs: up to 8 of path=size, with commas between.
+Result<std::vector<runtime::MemoryVolume>> memory_volumes(const model::CreateRequest& request,
+                                                          const AdmissionRules& rules);
 /// Names, paths and backends; what they name is the backend's to check.
 Status check_volumes(const model::CreateRequest& request, const AdmissionRules& rules);
 

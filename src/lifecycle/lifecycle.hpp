@@ -9,6 +9,7 @@
 #include "lifecycle/recovery_plan.hpp"
 #include "lifecycle/sandbox_index.hpp"
 #include "lifecycle/snapshots.hpp"
+#include "model/fork_request.hpp"
 #include "model/metadata.hpp"
 #include "net/task.hpp"
 
@@ -18,6 +19,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 
@@ -67,7 +69,8 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     /// `<P>::SANDBOX_NOT_FOUND`. The JSON is valid until the next suspension.
     [[nodiscard]] Result<std::string_view> get(std::string_view id) const;
     [[nodiscard]] std::string list(const ListQuery& query) const { return index_.list(query); }
-    /// Concurrent removals of one sandbox are one.
+    /// Concurrent removals of one sandbox are one. A full disk does not stop it: the row goes when
+    /// there is space again, at the latest a second after.
     Awaitable<Status> remove(std::string id);
     /// The new expiry. Past times 400, sandboxes without expiry 409 (lifecycle 2.4).
     Awaitable<Result<Timestamp>> renew(std::string id, Timestamp expires_at);
@@ -80,6 +83,11 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     /// where the runtime cannot.
     Awaitable<Status> pause(std::string id);
     Awaitable<Status> resume(std::string id);
+    /// Running copies of a sandbox that runs or is paused, as their JSON: all or none. They have
+    /// its files, not its processes. 409 in other states, 501 where the runtime cannot; runs to its
+    /// end whether or not anybody still waits.
+    Awaitable<Result<std::vector<std::string>>> fork(std::string id, model::ForkRequest request,
+                                                     Requester requester = Requester());
     [[nodiscard]] Snapshots& snapshots() { return snapshots_; }
     [[nodiscard]] Pools& pools() { return pools_; }
 
@@ -89,6 +97,8 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<Result<std::string>> logs(std::string id, runtime::LogQuery query);
     /// As its backend sees it. Where the backend knows nothing of it, what its row says.
     Awaitable<Result<runtime::Inspection>> inspect(std::string id);
+    /// What sandboxes use that are somebody's, of at most `limit` of them.
+    Awaitable<Result<std::vector<runtime::SandboxUsage>>> usage(std::size_t limit);
     /// Oldest first; empty when it is unknown.
     [[nodiscard]] std::vector<SandboxEvent> events(std::string_view id) const;
 
@@ -127,11 +137,21 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<void> undo(std::string id);
     Result<Created> replay(const std::string& id, const IdempotencyKey& key) const;
 
+    struct Litter;
+    [[nodiscard]] Status check_forkable(const std::string& id) const;
+    Awaitable<Result<runtime::SnapshotReference>> keep_for_copies(std::string id,
+                                                                  std::string fork_id);
+    Awaitable<Status> bring_up_all(std::shared_ptr<Litter> litter);
+    Awaitable<void> bring_up_one(std::shared_ptr<Litter> litter, std::size_t which);
+    Awaitable<Status> settle_all(Litter& litter);
+    Awaitable<void> undo_all(Litter& litter);
+
     Awaitable<Status> remove_once(std::string id, bool only_if_due, bool& skipped);
     Awaitable<Status> remove_locked(std::string id, bool only_if_due, bool& skipped);
     Awaitable<void> expire(std::string id);
     Awaitable<void> run_expiry();
     Awaitable<void> forget_old_keys();
+    Awaitable<void> drop_late_rows();
 
     Awaitable<Status> set_status(std::string id, model::SandboxStatus status);
     Awaitable<Status> turn_over(std::string id, bool to_paused);
@@ -164,6 +184,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Pools pools_;
     QuotaLedger quotas_;
     net::Event wake_;
+    std::set<std::string> late_rows_;  ///< of sandboxes that are gone, still in the store
     std::map<std::string, std::shared_ptr<Removal>, std::less<>> removals_;
     std::size_t busy_ = 0;  ///< creates and removals in flight
     bool stopping_ = false;

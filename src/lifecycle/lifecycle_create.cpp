@@ -1,24 +1,10 @@
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "lifecycle/lifecycle.hpp"
+#include "lifecycle/start_failure.hpp"
 #include "lifecycle/transition.hpp"
 
 namespace opensandbox::lifecycle {
-namespace {
-
-/// A failure of the runtime under the contract's code: an image that is not there is a failed pull
-/// (500), what the runtime did not name is a failed start, for want of space or addresses as well.
-Error contract_error(const Error& error, const std::string& start_failed) {
-    if (error.wire().ends_with("::SANDBOX_IMAGE_PULL_FAILED")) {
-        return Error(ErrorCode::internal, error.wire(), "image.uri: " + error.message());
-    }
-    if (!error.wire().empty()) return error;
-    if (error.code() == ErrorCode::invalid_argument) return error.as("SANDBOX::INVALID_PARAMETER");
-    return {ErrorCode::internal, start_failed, "start of the sandbox: " + error.message()};
-}
-
-}  // namespace
-
 Awaitable<Result<Lifecycle::Created>> Lifecycle::create(model::CreateRequest request,
                                                         std::optional<IdempotencyKey> key,
                                                         Requester requester) {
@@ -127,7 +113,7 @@ Awaitable<Status> Lifecycle::make_new(Admitted& admitted, std::optional<Idempote
 Awaitable<Status> Lifecycle::bring_up(Admitted& admitted) {
     auto endpoints = co_await runtime_.create(admitted.spec);
     if (!endpoints) {
-        co_return contract_error(endpoints.error(), error_code("SANDBOX_START_FAILED"));
+        co_return start_failure(endpoints.error(), error_code("SANDBOX_START_FAILED"));
     }
     store::SandboxRecord& record = admitted.record;
     record.endpoints = std::move(endpoints.value());

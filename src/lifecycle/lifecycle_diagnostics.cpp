@@ -36,6 +36,15 @@ Awaitable<Result<std::string>> Lifecycle::logs(std::string id, runtime::LogQuery
                     "logs of sandbox " + id + ": " + text.error().message());
 }
 
+Awaitable<Result<std::vector<runtime::SandboxUsage>>> Lifecycle::usage(std::size_t limit) {
+    auto usages = co_await runtime_.usage(limit);
+    // Idle ones of pools are nobody's.
+    if (usages) {
+        std::erase_if(*usages, [&](const auto& item) { return !index_.find(item.id); });
+    }
+    co_return usages;
+}
+
 Awaitable<Result<runtime::Inspection>> Lifecycle::inspect(std::string id) {
     if (!index_.find(id)) co_return not_found(id);
     auto inspection = co_await runtime_.inspect(id);

@@ -27,6 +27,7 @@ Result<Lifecycle::Entrant> Lifecycle::let_in(const model::CreateRequest& request
     if (!admitted) return admitted.error();
     entrant.admitted = std::move(admitted.value());
     entrant.admitted.record.tenant = tenant;
+    entrant.admitted.spec.tenant = tenant;
     entrant.admitted.record.sandbox.pool = entrant.pool.second;
     return entrant;
 }

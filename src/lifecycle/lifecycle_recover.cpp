@@ -48,7 +48,8 @@ Awaitable<Status> Lifecycle::recover() {
     auto observed = co_await runtime_.list();
     if (!observed) co_return observed.error().within("runtime");
 
-    RecoveryPlan plan = plan_recovery(rows.value(), observed.value(), now());
+    RecoveryPlan plan =
+        plan_recovery(rows.value(), observed.value(), now(), runtime_.host_restarted());
     // First, as what pools are made of may be one of them.
     auto snapshots = co_await snapshots_.recover();
     if (!snapshots) co_return snapshots;

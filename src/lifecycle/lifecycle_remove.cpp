@@ -2,6 +2,7 @@
 #include "base/scope_exit.hpp"
 #include "lifecycle/lifecycle.hpp"
 #include "lifecycle/transition.hpp"
+#include "store/database.hpp"
 
 namespace opensandbox::lifecycle {
 namespace {
@@ -11,6 +12,8 @@ constexpr std::chrono::seconds kRetry{30};
 /// The sweep looks at the clock at least this often, so that a clock set forward is noticed.
 constexpr std::chrono::seconds kLongestWait{60};
 constexpr std::chrono::hours kKeySweep{1};
+/// Rows that could not be removed are tried again after this time.
+constexpr std::chrono::seconds kLateRows{1};
 
 }  // namespace
 
@@ -70,7 +73,14 @@ Awaitable<Status> Lifecycle::remove_locked(std::string id, bool only_if_due, boo
         return store.set_status(id, stopping);
     };
     auto marked = co_await commit(std::move(mark));
-    if (!marked) co_return marked.error().as(error_code("SANDBOX_DELETE_FAILED"));
+    if (!marked) {
+        // A full disk is no reason to keep what fills it.
+        if (!store::is_disk_full(marked.error())) {
+            co_return marked.error().as(error_code("SANDBOX_DELETE_FAILED"));
+        }
+        log::warn("removal is not written down",
+                  {{"sandbox", id}, {"reason", marked.error().message()}});
+    }
     index_.update(id, [&](store::SandboxRecord& record) { record.sandbox.status = stopping; });
 
     auto destroyed = co_await runtime_.destroy(id);
@@ -89,7 +99,16 @@ Awaitable<Status> Lifecycle::remove_locked(std::string id, bool only_if_due, boo
     }
     Change drop = [id](store::SandboxStore& store) { return store.remove(id); };
     auto dropped = co_await commit(std::move(drop));
-    if (!dropped) co_return dropped.error().as(error_code("SANDBOX_DELETE_FAILED"));
+    if (!dropped) {
+        if (!store::is_disk_full(dropped.error())) {
+            co_return dropped.error().as(error_code("SANDBOX_DELETE_FAILED"));
+        }
+        // The sandbox is gone; its row follows when the store takes writes again.
+        log::warn("row of a removed sandbox stays for now",
+                  {{"sandbox", id}, {"reason", dropped.error().message()}});
+        late_rows_.insert(id);
+        wake_.notify();
+    }
     entry = index_.find(id);
     if (!entry) co_return Status();
     Pools::Key pool(entry->record.tenant, entry->record.sandbox.pool);
@@ -115,14 +134,27 @@ Awaitable<void> Lifecycle::run_expiry() {
         if (auto next = expiry_.next()) {
             wait = std::min(wait, std::chrono::nanoseconds(*next - now()));
         }
+        if (!late_rows_.empty()) wait = std::min(wait, std::chrono::nanoseconds(kLateRows));
         if (wait.count() > 0) co_await wake_.wait_for(wait);
         if (stopping_) co_return;
+        co_await drop_late_rows();
         for (const std::string& id : expiry_.take_due(now()))
             spawn(expire(id), "expire a sandbox");
         if (now() >= keys_due) {
             keys_due = now() + kKeySweep;
             co_await forget_old_keys();
         }
+    }
+}
+
+/// Rows of sandboxes that were removed while the store took no writes.
+Awaitable<void> Lifecycle::drop_late_rows() {
+    while (!late_rows_.empty()) {
+        const std::string id = *late_rows_.begin();
+        Change drop = [id](store::SandboxStore& store) { return store.remove(id); };
+        auto dropped = co_await commit(std::move(drop));
+        if (!dropped) co_return;
+        late_rows_.erase(id);
     }
 }
 

@@ -121,7 +121,11 @@ Result<CreateRequest> apply_template(const CreateRequest& base, const CreateRequ
 bool fits_idle(const CreateRequest& base, const CreateRequest& request) {
     bool same_program = request.entrypoint.empty() || request.entrypoint == kIdleEntrypoint ||
                         request.entrypoint == base.entrypoint;
-    return same_program && std::ranges::all_of(request.env, [&](const auto& entry) {
+    bool same_kind = std::ranges::all_of(request.extensions, [&](const auto& entry) {
+        const std::string* there = find_value(base.extensions, entry.first);
+        return !entry.first.starts_with(kOwnExtension) || (there && *there == entry.second);
+    });
+    return same_program && same_kind && std::ranges::all_of(request.env, [&](const auto& entry) {
                const std::string* there = find_value(base.env, entry.first);
                return there && *there == entry.second;
            });

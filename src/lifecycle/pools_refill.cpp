@@ -103,6 +103,7 @@ Awaitable<Result<store::SandboxRecord>> Pools::made(EntryPtr entry) {
     if (!admitted) co_return admitted.error();
     store::SandboxRecord record = admitted->record;
     record.tenant = entry->record.tenant;
+    admitted->spec.tenant = entry->record.tenant;
     record.sandbox.pool = entry->record.pool.name;
     record.pool_idle = true;
     const std::string id = record.sandbox.id;

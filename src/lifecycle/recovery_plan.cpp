@@ -31,7 +31,8 @@ bool is_due(const runtime::Observed& object, Timestamp now) {
 }  // namespace
 
 RecoveryPlan plan_recovery(const std::vector<store::SandboxRecord>& rows,
-                           const std::vector<runtime::Observed>& observed, Timestamp now) {
+                           const std::vector<runtime::Observed>& observed, Timestamp now,
+                           bool host_restarted) {
     using model::SandboxState;
     std::map<std::string, const runtime::Observed*> objects;
     for (const auto& object : observed)
@@ -52,7 +53,9 @@ RecoveryPlan plan_recovery(const std::vector<store::SandboxRecord>& rows,
         if (object && !object->exit) {
             plan.adopt.push_back(*object);
         } else if (model::is_alive(state)) {
-            plan.ended.emplace_back(id, object ? exited(*object->exit, now) : lost(now));
+            plan.ended.emplace_back(id, object           ? exited(*object->exit, now)
+                                        : host_restarted ? ended_with_host(now)
+                                                         : lost(now));
         }
     }
     for (const auto& object : observed) {

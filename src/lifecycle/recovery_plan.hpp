@@ -24,7 +24,9 @@ struct RecoveryPlan {
     std::vector<std::string> orphans;
 };
 
+/// `host_restarted`: since the last server ran, so that nothing could live on.
 RecoveryPlan plan_recovery(const std::vector<store::SandboxRecord>& rows,
-                           const std::vector<runtime::Observed>& observed, Timestamp now);
+                           const std::vector<runtime::Observed>& observed, Timestamp now,
+                           bool host_restarted = false);
 
 }  // namespace opensandbox::lifecycle

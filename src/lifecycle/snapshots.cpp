@@ -67,6 +67,17 @@ Result<store::SnapshotRecord> Snapshots::source(const std::string& id,
     return record;
 }
 
+Awaitable<Result<Snapshots::Opened>> Snapshots::open(std::string id, std::string tenant) {
+    using Outcome = Result<Opened>;
+    auto turn = co_await turns_.lock(id);
+    auto record = source(id, tenant);
+    if (!record) co_return Outcome(record.error());
+    runtime::SnapshotReference reference(id, record->reference);
+    auto content = co_await runtime_.open_snapshot(reference);
+    if (!content) co_return Outcome(content.error());
+    co_return Outcome(Opened(std::move(turn), std::move(content.value())));
+}
+
 Awaitable<Result<Snapshots::Accepted>> Snapshots::create(std::string sandbox_id,
                                                          std::optional<std::string> name) {
     const auto* entry = sandboxes_.find(sandbox_id);

@@ -55,6 +55,15 @@ class Snapshots {
     /// To start a sandbox from: 404 unknown, 409 not Ready or nothing to start from.
     [[nodiscard]] Result<store::SnapshotRecord> source(const std::string& id,
                                                        std::string_view tenant) const;
+    /// One that is taken apart; nobody removes it as long as this lives.
+    struct Opened {
+        Opened(KeyedMutex::Guard t, runtime::SnapshotContent c)
+            : turn(std::move(t)), content(std::move(c)) {}
+        KeyedMutex::Guard turn;
+        runtime::SnapshotContent content;
+    };
+    /// As source() and Runtime::open_snapshot().
+    Awaitable<Result<Opened>> open(std::string id, std::string tenant);
     [[nodiscard]] const SnapshotIndex& index() const { return index_; }
 
   private:

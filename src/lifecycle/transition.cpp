@@ -5,6 +5,12 @@ namespace opensandbox::lifecycle {
 using model::SandboxState;
 using model::SandboxStatus;
 
+namespace {
+
+constexpr const char* kHostRestarted = "HOST_RESTARTED";
+
+}  // namespace
+
 SandboxStatus starting(Timestamp at) {
     return {SandboxState::pending, "CONTAINER_STARTING", "Sandbox is starting.", at};
 }
@@ -34,6 +40,7 @@ SandboxStatus exited(const runtime::Exit& exit, Timestamp now) {
     if (exit.code == 0 && exit.signal == 0 && exit.reason.empty()) {
         return {SandboxState::terminated, "CONTAINER_EXITED", "Sandbox exited successfully.", at};
     }
+    if (exit.reason == kHostRestarted) return ended_with_host(at);
     std::string reason = exit.reason.empty() ? "CONTAINER_EXITED_ERROR" : exit.reason;
     std::string message = exit.message;
     if (message.empty()) {
@@ -47,6 +54,11 @@ SandboxStatus exited(const runtime::Exit& exit, Timestamp now) {
 SandboxStatus lost(Timestamp at) {
     return {SandboxState::failed, "SANDBOX_LOST",
             "Sandbox was gone when the server started; the host may have been restarted.", at};
+}
+
+SandboxStatus ended_with_host(Timestamp at) {
+    return {SandboxState::terminated, kHostRestarted,
+            "The host was restarted, and the sandbox ended with it.", at};
 }
 
 }  // namespace opensandbox::lifecycle

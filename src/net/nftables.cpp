@@ -5,6 +5,7 @@
 #include <libnftnl/common.h>
 #include <libnftnl/object.h>
 #include <libnftnl/rule.h>
+#include <libnftnl/set.h>
 #include <libnftnl/table.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_tables.h>
@@ -12,6 +13,7 @@
 #include <linux/netfilter_arp.h>
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <new>
 
@@ -35,6 +37,7 @@ struct Releaser {
 };
 using Table = std::unique_ptr<nftnl_table, Releaser<nftnl_table, nftnl_table_free>>;
 using Chain = std::unique_ptr<nftnl_chain, Releaser<nftnl_chain, nftnl_chain_free>>;
+using Set = std::unique_ptr<nftnl_set, Releaser<nftnl_set, nftnl_set_free>>;
 using Object = std::unique_ptr<nftnl_obj, Releaser<nftnl_obj, nftnl_obj_free>>;
 
 template <class Pointer>
@@ -56,6 +59,20 @@ Chain make_chain(Family family, std::string_view table, std::string_view name) {
     nftnl_chain_set_str(chain.get(), NFTNL_CHAIN_TABLE, std::string(table).c_str());
     nftnl_chain_set_str(chain.get(), NFTNL_CHAIN_NAME, std::string(name).c_str());
     return chain;
+}
+
+// What the tools call the values of a set, so that they can list it: of nft's datatype.h.
+constexpr std::uint32_t type_mark = 19;
+constexpr std::uint32_t type_link_name = 41;
+constexpr std::uint32_t type_bits = 6;
+constexpr std::size_t link_name_size = 16;
+
+Set make_set(Family family, std::string_view table, std::string_view name) {
+    auto set = allocated<Set>(nftnl_set_alloc());
+    nftnl_set_set_u32(set.get(), NFTNL_SET_FAMILY, static_cast<std::uint32_t>(family));
+    nftnl_set_set_str(set.get(), NFTNL_SET_TABLE, std::string(table).c_str());
+    nftnl_set_set_str(set.get(), NFTNL_SET_NAME, std::string(name).c_str());
+    return set;
 }
 
 constexpr std::uint16_t message_type(std::uint16_t type) {
@@ -173,6 +190,66 @@ void Transaction::add_base_chain(Family family, std::string_view table, std::str
         nftnl_chain_set_u32(chain.get(), NFTNL_CHAIN_POLICY, NF_ACCEPT);
         nftnl_chain_nlmsg_build_payload(m, chain.get());
     });
+}
+
+void Transaction::add_set(Family family, std::string_view table, std::string_view name,
+                          SetKind kind) {
+    check_name(table);
+    check_name(name);
+    append("add set " + quoted(name), NFT_MSG_NEWSET, family, NLM_F_CREATE, [&](nlmsghdr* m) {
+        const auto set = make_set(family, table, name);
+        nftnl_set_set_u32(set.get(), NFTNL_SET_ID, ++sets_);
+        if (kind == SetKind::networks) {
+            nftnl_set_set_u32(set.get(), NFTNL_SET_FLAGS, NFT_SET_MAP);
+            nftnl_set_set_u32(set.get(), NFTNL_SET_KEY_TYPE, type_link_name);
+            nftnl_set_set_u32(set.get(), NFTNL_SET_KEY_LEN, link_name_size);
+            nftnl_set_set_u32(set.get(), NFTNL_SET_DATA_TYPE, type_mark);
+            nftnl_set_set_u32(set.get(), NFTNL_SET_DATA_LEN, sizeof(std::uint32_t));
+        } else {
+            nftnl_set_set_u32(set.get(), NFTNL_SET_FLAGS, 0);
+            nftnl_set_set_u32(set.get(), NFTNL_SET_KEY_TYPE,
+                              type_mark << type_bits | type_link_name);
+            nftnl_set_set_u32(set.get(), NFTNL_SET_KEY_LEN, sizeof(std::uint32_t) + link_name_size);
+        }
+        nftnl_set_nlmsg_build_payload(m, set.get());
+    });
+}
+
+void Transaction::change_element(std::uint16_t type, std::string_view verb, Family family,
+                                 std::string_view table, std::string_view name, SetKind kind,
+                                 const SetElement& element) {
+    check_name(table);
+    check_name(name);
+    if (element.link.empty() || element.link.size() >= link_name_size)
+        failed_ = Error(ErrorCode::invalid_argument,
+                        "nftables element " + quoted(element.link) + ": must be a link's name");
+    append(std::string(verb) + " " + quoted(element.link) + " of set " + quoted(name), type, family,
+           type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : std::uint16_t{0}, [&](nlmsghdr* m) {
+               const auto set = make_set(family, table, name);
+               std::array<char, sizeof(std::uint32_t) + link_name_size> key{};
+               const std::size_t at = kind == SetKind::members ? sizeof(element.number) : 0;
+               if (at > 0) std::memcpy(key.data(), &element.number, sizeof(element.number));
+               std::ranges::copy(element.link, key.begin() + static_cast<std::ptrdiff_t>(at));
+               auto* item = nftnl_set_elem_alloc();
+               if (item == nullptr) throw std::bad_alloc();
+               nftnl_set_elem_set(item, NFTNL_SET_ELEM_KEY, key.data(),
+                                  static_cast<std::uint32_t>(at + link_name_size));
+               if (kind == SetKind::networks)
+                   nftnl_set_elem_set(item, NFTNL_SET_ELEM_DATA, &element.number,
+                                      sizeof(element.number));
+               nftnl_set_elem_add(set.get(), item);  // The set owns it from here.
+               nftnl_set_elems_nlmsg_build_payload(m, set.get());
+           });
+}
+
+void Transaction::add_element(Family family, std::string_view table, std::string_view set,
+                              SetKind kind, const SetElement& element) {
+    change_element(NFT_MSG_NEWSETELEM, "add", family, table, set, kind, element);
+}
+
+void Transaction::delete_element(Family family, std::string_view table, std::string_view set,
+                                 SetKind kind, const SetElement& element) {
+    change_element(NFT_MSG_DELSETELEM, "delete", family, table, set, kind, element);
 }
 
 void Transaction::add_rule(Family family, std::string_view table, std::string_view chain,

@@ -63,6 +63,14 @@ class Rule {
     /// These two look at IPv4 headers: after is_ipv4 only.
     Rule& source(const Ipv4Address& network, unsigned prefix, bool inside = true);
     Rule& destination(const Ipv4Address& network, unsigned prefix, bool inside = true);
+    /// Of TCP and UDP: after transport() only.
+    Rule& destination_port(std::uint16_t port);
+    /// Gives the packet the number that `networks` maps the name of its incoming link to; ends the
+    /// rule when it has none. A mark, since nft 1.0.6 cannot list a mapped value within a key.
+    Rule& mark_with_network(std::string_view networks);
+    Rule& clear_mark();
+    /// `members` has the pair of its mark and the name of the link it leaves by.
+    Rule& to_member_of_marked(std::string_view members);
     /// In any of the states.
     Rule& connection(std::uint32_t states);
     /// Its destination was rewritten.
@@ -83,6 +91,8 @@ class Rule {
     Rule& reject_as_prohibited();
     /// Gives the packet the address of the link it leaves by.
     Rule& masquerade();
+    /// Sends the connection to this IPv4 address and port instead; in chains of type nat.
+    Rule& translate_destination(const Ipv4Address& address, std::uint16_t port);
 
     [[nodiscard]] bool valid() const { return size_ <= limit; }
     [[nodiscard]] nftnl_rule* native() const { return rule_.get(); }
@@ -93,6 +103,7 @@ class Rule {
     };
     nftnl_expr* append(const char* kind);
     Rule& load_meta(std::uint32_t key);
+    Rule& store_mark(std::uint32_t source);
     Rule& load_connection(std::uint32_t key);
     Rule& interface(std::uint32_t key, std::uint32_t operation, std::string_view prefix);
     Rule& mask(std::uint32_t bits);
@@ -102,6 +113,18 @@ class Rule {
 
     std::unique_ptr<nftnl_rule, Free> rule_;
     std::size_t size_ = 0;
+};
+
+/// Keys of a set, and for a map what each stands for.
+enum class SetKind : std::uint8_t {
+    networks,  ///< map of link name to number
+    members,   ///< set of (number, link name)
+};
+
+/// One element of either kind.
+struct SetElement {
+    std::string link;  ///< 1 to 15 bytes
+    std::uint32_t number = 0;
 };
 
 /// A transaction: the kernel applies all of it or nothing, and no packet sees a state between.
@@ -121,6 +144,13 @@ class Transaction {
     /// about are accepted. `type` is "filter", "nat" or "route".
     void add_base_chain(Family family, std::string_view table, std::string_view chain,
                         const char* type, Hook hook, std::int32_t priority);
+    void add_set(Family family, std::string_view table, std::string_view set, SetKind kind);
+    /// Success also when it is there already with the same number.
+    void add_element(Family family, std::string_view table, std::string_view set, SetKind kind,
+                     const SetElement& element);
+    /// Refused when it is not there.
+    void delete_element(Family family, std::string_view table, std::string_view set, SetKind kind,
+                        const SetElement& element);
     /// At the end of the chain.
     void add_rule(Family family, std::string_view table, std::string_view chain, const Rule& rule);
 
@@ -131,12 +161,16 @@ class Transaction {
     template <class Build>
     void append(std::string label, std::uint16_t type, Family family, std::uint16_t flags,
                 const Build& build);
+    void change_element(std::uint16_t type, std::string_view verb, Family family,
+                        std::string_view table, std::string_view set, SetKind kind,
+                        const SetElement& element);
     void finish(const void* message);
     void check_name(std::string_view name);
 
     std::vector<std::uint8_t> datagram_;
     std::vector<std::string> steps_;  ///< what message n does; its sequence number is n + 1
     std::vector<std::uint8_t> scratch_;
+    std::uint32_t sets_ = 0;
     std::optional<Error> failed_;
 };
 

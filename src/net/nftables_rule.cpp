@@ -4,6 +4,7 @@
 #include <libnftnl/rule.h>
 #include <linux/netfilter.h>
 #include <linux/netfilter/nf_conntrack_common.h>
+#include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
 #include <netinet/in.h>
 
@@ -15,6 +16,11 @@ namespace {
 
 constexpr std::uint32_t ipv4_source_offset = 12;
 constexpr std::uint32_t ipv4_destination_offset = 16;
+/// In the headers of TCP and of UDP.
+constexpr std::uint32_t destination_port_offset = 2;
+/// Behind the first 16 bytes of registers: a number of four bytes and, right after it, a name.
+constexpr std::uint32_t number_register = NFT_REG32_04;
+constexpr std::uint32_t name_register = NFT_REG32_05;
 
 static_assert(ConnectionState::invalid == NF_CT_STATE_INVALID_BIT);
 static_assert(ConnectionState::established == NF_CT_STATE_BIT(IP_CT_ESTABLISHED));
@@ -121,6 +127,52 @@ Rule& Rule::destination(const Ipv4Address& network, unsigned prefix, bool inside
     return address(ipv4_destination_offset, network, prefix, inside);
 }
 
+Rule& Rule::destination_port(std::uint16_t port) {
+    auto* expression = append("payload");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_BASE, NFT_PAYLOAD_TRANSPORT_HEADER);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_OFFSET, destination_port_offset);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_LEN, sizeof(port));
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_DREG, NFT_REG_1);
+    const std::uint16_t wanted = htons(port);
+    return compare(NFT_CMP_EQ, &wanted, sizeof(wanted));
+}
+
+Rule& Rule::store_mark(std::uint32_t source) {
+    auto* expression = append("meta");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_META_KEY, NFT_META_MARK);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_META_SREG, source);
+    return *this;
+}
+
+Rule& Rule::clear_mark() {
+    auto* zero = append("immediate");
+    nftnl_expr_set_u32(zero, NFTNL_EXPR_IMM_DREG, NFT_REG_1);
+    nftnl_expr_set_u32(zero, NFTNL_EXPR_IMM_DATA, 0);
+    return store_mark(NFT_REG_1);
+}
+
+Rule& Rule::mark_with_network(std::string_view networks) {
+    load_meta(NFT_META_IIFNAME);
+    auto* number = append("lookup");
+    nftnl_expr_set_u32(number, NFTNL_EXPR_LOOKUP_SREG, NFT_REG_1);
+    nftnl_expr_set_u32(number, NFTNL_EXPR_LOOKUP_DREG, NFT_REG_1);
+    nftnl_expr_set_str(number, NFTNL_EXPR_LOOKUP_SET, std::string(networks).c_str());
+    return store_mark(NFT_REG_1);
+}
+
+Rule& Rule::to_member_of_marked(std::string_view members) {
+    auto* number = append("meta");
+    nftnl_expr_set_u32(number, NFTNL_EXPR_META_KEY, NFT_META_MARK);
+    nftnl_expr_set_u32(number, NFTNL_EXPR_META_DREG, number_register);
+    auto* name = append("meta");
+    nftnl_expr_set_u32(name, NFTNL_EXPR_META_KEY, NFT_META_OIFNAME);
+    nftnl_expr_set_u32(name, NFTNL_EXPR_META_DREG, name_register);
+    auto* member = append("lookup");
+    nftnl_expr_set_u32(member, NFTNL_EXPR_LOOKUP_SREG, number_register);
+    nftnl_expr_set_str(member, NFTNL_EXPR_LOOKUP_SET, std::string(members).c_str());
+    return *this;
+}
+
 Rule& Rule::load_connection(std::uint32_t key) {
     auto* expression = append("ct");
     nftnl_expr_set_u32(expression, NFTNL_EXPR_CT_KEY, key);
@@ -193,6 +245,23 @@ Rule& Rule::reject_as_prohibited() {
 
 Rule& Rule::masquerade() {
     append("masq");
+    return *this;
+}
+
+Rule& Rule::translate_destination(const Ipv4Address& address, std::uint16_t port) {
+    const std::uint32_t target = htonl(address.to_uint());
+    const std::uint16_t target_port = htons(port);
+    auto* where = append("immediate");
+    nftnl_expr_set_u32(where, NFTNL_EXPR_IMM_DREG, NFT_REG_1);
+    nftnl_expr_set(where, NFTNL_EXPR_IMM_DATA, &target, sizeof(target));
+    auto* which = append("immediate");
+    nftnl_expr_set_u32(which, NFTNL_EXPR_IMM_DREG, NFT_REG_2);
+    nftnl_expr_set(which, NFTNL_EXPR_IMM_DATA, &target_port, sizeof(target_port));
+    auto* expression = append("nat");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_NAT_TYPE, NFT_NAT_DNAT);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_NAT_FAMILY, NFPROTO_IPV4);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_NAT_REG_ADDR_MIN, NFT_REG_1);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_NAT_REG_PROTO_MIN, NFT_REG_2);
     return *this;
 }
 

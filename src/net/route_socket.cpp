@@ -4,6 +4,7 @@
 #include <linux/if_link.h>
 #include <linux/neighbour.h>
 #include <linux/netlink.h>
+#include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
@@ -145,6 +146,48 @@ Status RouteSocket::set_up(int link) {
     header.ifi_index = link;
     header.ifi_flags = header.ifi_change = IFF_UP;
     return change(message, "set " + link_text(link) + " up");
+}
+
+Status RouteSocket::set_down(int link) {
+    NetlinkMessage message(RTM_NEWLINK, 0);
+    auto& header = message.header<ifinfomsg>();
+    header.ifi_index = link;
+    header.ifi_change = IFF_UP;
+    return change(message, "set " + link_text(link) + " down");
+}
+
+Status RouteSocket::limit_rate(int link, std::uint64_t bytes_per_second) {
+    constexpr std::uint64_t bursts_in_second = 50;
+    constexpr std::uint64_t queues_in_second = 20;
+    constexpr std::uint64_t least_burst = 16 << 10;
+    constexpr std::uint64_t most = UINT32_MAX;
+    const auto burst = std::clamp(bytes_per_second / bursts_in_second, least_burst, most / 4);
+    NetlinkMessage message(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE);
+    auto& header = message.header<tcmsg>();
+    header.tcm_family = AF_UNSPEC;
+    header.tcm_ifindex = link;
+    header.tcm_parent = TC_H_ROOT;
+    header.tcm_handle = TC_H_MAKE(1U << 16, 0);
+    message.put_text(TCA_KIND, "tbf");
+    const auto options = message.begin(TCA_OPTIONS);
+    tc_tbf_qopt parameters{};
+    parameters.rate.rate = static_cast<std::uint32_t>(std::min(bytes_per_second, most));
+    // Told, so that the kernel needs no table of times.
+    parameters.rate.linklayer = TC_LINKLAYER_ETHERNET;
+    parameters.limit =
+        static_cast<std::uint32_t>(std::min(burst + bytes_per_second / queues_in_second, most));
+    message.put(TCA_TBF_PARMS,
+                {reinterpret_cast<const std::uint8_t*>(&parameters), sizeof(parameters)});
+    if (bytes_per_second >= most) {
+        message.put(TCA_TBF_RATE64, {reinterpret_cast<const std::uint8_t*>(&bytes_per_second),
+                                     sizeof(bytes_per_second)});
+    }
+    message.put_u32(TCA_TBF_BURST, static_cast<std::uint32_t>(burst)).end(options);
+    auto limited = change(message, "limit the rate of " + link_text(link));
+    if (!limited && limited.error().code() == ErrorCode::not_found) {
+        return Error(ErrorCode::unsupported, limited.error().message());
+    }
+    return limited;
 }
 
 Status RouteSocket::delete_link(int link) {

@@ -83,6 +83,12 @@ class RouteSocket {
     /// Every link whose name begins with `prefix`.
     Result<std::vector<Link>> list_links(std::string_view prefix);
     Status set_up(int link);
+    /// Takes its routes with it; the other end of a pair loses its carrier.
+    Status set_down(int link);
+    /// What leaves by this link is held back to so many bytes a second, in queue of at most 50 ms
+    /// (a token bucket, tc-tbf(8)). Replaces an earlier limit. `unsupported` where the kernel has
+    /// none.
+    Status limit_rate(int link, std::uint64_t bytes_per_second);
     /// Success also when the link is already gone.
     Status delete_link(int link);
     Status delete_link(std::string_view name);

@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "model/json_text.hpp"
+#include "runtime/usage.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -36,6 +37,10 @@ struct Inspection {
     std::optional<double> cpu_cores;
     std::optional<std::uint64_t> memory_bytes;
     std::optional<std::uint64_t> pids;
+    std::optional<std::uint64_t> disk_bytes;    ///< limit of the writable layer
+    std::optional<std::uint64_t> open_files;    ///< limit of every process
+    std::optional<std::uint64_t> network_rate;  ///< limit, bytes a second each way
+    Usage usage;
     std::string network_mode;
     model::StringMap addresses;  ///< network -> address
     std::vector<PublishedPort> ports;

@@ -32,6 +32,19 @@ Awaitable<Result<std::vector<SnapshotReference>>> Runtime::list_snapshots() {
     co_return std::vector<SnapshotReference>();
 }
 
+Awaitable<Result<SnapshotContent>> Runtime::open_snapshot(const SnapshotReference& /*snapshot*/) {
+    co_return lacking(*this, "Making images of snapshots");
+}
+
+Awaitable<Result<SnapshotReference>> Runtime::fork(const std::string& /*sandbox_id*/,
+                                                   const std::string& /*fork_id*/) {
+    co_return lacking(*this, "Forking");
+}
+
+Awaitable<Result<std::vector<SandboxUsage>>> Runtime::usage(std::size_t /*limit*/) {
+    co_return std::vector<SandboxUsage>();
+}
+
 Awaitable<Result<std::string>> Runtime::logs(const std::string& /*id*/, const LogQuery& /*query*/) {
     co_return lacking(*this, "Reading logs");
 }

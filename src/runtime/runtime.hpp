@@ -10,8 +10,10 @@
 #include "model/volume.hpp"
 #include "net/stream.hpp"
 #include "runtime/inspection.hpp"
+#include "runtime/usage.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <string>
@@ -29,7 +31,31 @@ struct ResourceLimits {
     double cpu_cores = 0;  ///< 0.01 or more
     std::uint64_t memory_bytes = 0;
     std::uint64_t pids = 0;
-    std::int64_t gpus = 0;  ///< -1: all
+    std::int64_t gpus = 0;            ///< -1: all
+    std::uint64_t disk_bytes = 0;     ///< of the writable layer
+    std::uint64_t open_files = 0;     ///< of every process
+    std::uint64_t network_rate = 0;   ///< bytes a second, each way
+    std::uint64_t io_read_rate = 0;   ///< bytes a second from the disk of the writable layer
+    std::uint64_t io_write_rate = 0;  ///< bytes a second to it
+};
+
+/// How a sandbox reaches others.
+struct NetworkChoice {
+    NetworkChoice() = default;
+    bool chosen = false;   ///< one of the next two was asked for, or explicitly neither
+    bool none = false;     ///< nothing but its own loopback
+    std::string shared;    ///< name of a network whose members reach each other; empty: none
+    std::string hostname;  ///< a DNS label; empty: from the id
+    std::vector<std::uint16_t> published;  ///< its ports that get one of the host's
+};
+
+/// A file system in memory, empty at first, which counts as the sandbox's memory.
+struct MemoryVolume {
+    MemoryVolume() = default;
+    MemoryVolume(std::string path, std::uint64_t bytes)
+        : mount_path(std::move(path)), size(bytes) {}
+    std::string mount_path;  ///< absolute, inside
+    std::uint64_t size = 0;  ///< bytes
 };
 
 /// A snapshot as its backend knows it.
@@ -42,10 +68,21 @@ struct SnapshotReference {
     bool owned = false;
 };
 
+/// A snapshot taken apart, for an image made of it.
+struct SnapshotContent {
+    SnapshotContent() = default;
+    std::string image_digest;  ///< of the image below it
+    /// Each writes one layer as overlayfs reads it to a directory that does not exist, lowest
+    /// first. They block.
+    std::vector<std::function<Status(const std::filesystem::path& to)>> layers;
+};
+
 /// What a backend can do; what it cannot is refused before anything is made, naming the field.
 struct Capabilities {
     bool pause = false;
     bool snapshots = false;
+    bool snapshot_content = false;  ///< snapshots can be taken apart
+    bool forks = false;
     bool pools = false;
     bool hooks = false;
     bool isolation = false;  ///< extension bootstrap.execd.isolation
@@ -55,6 +92,9 @@ struct Capabilities {
     bool claim_volumes = false;
     bool bucket_volumes = false;
     bool gpus = false;
+    bool fine_limits = false;        ///< those beyond cpu, memory and gpu
+    bool networks = false;           ///< extensions opensandbox.io/network, /hostname, /publish
+    bool memory_volumes = false;     ///< extension opensandbox.io/tmpfs
     bool foreign_platforms = false;  ///< platforms other than the server's own
 };
 
@@ -72,6 +112,9 @@ struct SandboxSpec {
     model::StringMap resource_requests;       ///< as requested; what a backend can weigh by
     std::optional<model::Platform> platform;  ///< only when it was asked for
     std::vector<model::Volume> volumes;
+    std::vector<MemoryVolume> memory_volumes;
+    NetworkChoice network;
+    std::string tenant;  ///< whose it is; empty where there is one tenant
     std::optional<model::NetworkPolicy> network_policy;
     std::optional<model::LifecycleHooks> hooks;
     bool credential_proxy = false;
@@ -124,11 +167,26 @@ struct LogQuery {
 
 /// Figures for /metrics.
 struct Figures {
-    std::uint64_t slots_ready = 0;  ///< blanks waiting
-    std::uint64_t slot_hits = 0;    ///< creates served from a blank
-    std::uint64_t slot_misses = 0;  ///< creates that had to make one
+    std::uint64_t slots_ready = 0;   ///< blanks waiting
+    std::uint64_t slots_target = 0;  ///< blanks that should be; follows demand
+    std::uint64_t slot_hits = 0;     ///< creates served from a blank
+    std::uint64_t slot_misses = 0;   ///< creates that had to make one
+    std::uint64_t slot_refills = 0;  ///< times that all blanks were there again
+    double slot_refill_seconds = 0;  ///< what these took, in sum
+    std::uint64_t warm_ready = 0;    ///< slots waiting with their image and its programs started
+    std::uint64_t warm_target = 0;
+    std::uint64_t warm_hits = 0;      ///< creates served from one of these
+    std::uint64_t warm_misses = 0;    ///< creates that could have been
+    std::uint64_t warm_failures = 0;  ///< slots whose programs did not start
     std::uint64_t sandboxes = 0;
     friend bool operator==(const Figures&, const Figures&) = default;
+};
+
+/// What one sandbox uses, for /metrics.
+struct SandboxUsage {
+    SandboxUsage() = default;
+    std::string id;
+    Usage usage;
 };
 
 /// All functions run on the server's event loop and never block it.
@@ -152,7 +210,12 @@ class Runtime {
     virtual void on_exit(std::function<void(const std::string& id, const Exit&)> listener) = 0;
     /// Called on the event loop when somebody else changed a sandbox. For backends that see it.
     virtual void on_change(std::function<void(const std::string& id, Change)> /*listener*/) {}
+    /// The host was restarted since this backend last ran on it: what start() did not find again
+    /// ended with it.
+    [[nodiscard]] virtual bool host_restarted() const { return false; }
     [[nodiscard]] virtual Figures figures() const = 0;
+    /// What sandboxes use, of at most `limit` of them. Empty where the backend does not measure.
+    virtual Awaitable<Result<std::vector<SandboxUsage>>> usage(std::size_t limit);
     [[nodiscard]] virtual Capabilities capabilities() const { return {}; }
 
     // What not every backend can do: `unsupported` unless its capability is set.
@@ -168,6 +231,15 @@ class Runtime {
     virtual Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot);
     /// Every whole snapshot that exists, for recovery at start.
     virtual Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots();
+    /// What it consists of, while nobody removes it. `conflict` when it cannot stand without this
+    /// host.
+    virtual Awaitable<Result<SnapshotContent>> open_snapshot(const SnapshotReference& snapshot);
+    /// Keeps the file system of a sandbox that runs or is paused, consistent, for copies of it:
+    /// SandboxSpec::snapshot with what it returns starts one, with the environment and limits of
+    /// the first. No snapshot: list_snapshots() does not show it, and it does not outlive this
+    /// server. remove_snapshot() lets go of it; it is gone when the last copy is.
+    virtual Awaitable<Result<SnapshotReference>> fork(const std::string& sandbox_id,
+                                                      const std::string& fork_id);
     /// What the entrypoint wrote, oldest first, at most about 1 MiB.
     virtual Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query);
     /// How the backend sees it, for operators.

@@ -61,6 +61,32 @@ class MemoryWriter : public ByteWriter {
     std::size_t limit_;
 };
 
+/// The body of an answer as it comes.
+class AnswerReader : public ByteReader {
+  public:
+    explicit AnswerReader(std::unique_ptr<http::ClientResponse> response)
+        : response_(std::move(response)) {}
+    Awaitable<Result<std::size_t>> read_some(std::span<char> into) override {
+        auto count = co_await response_->body().read_some(into);
+        if (!count) co_return to_public(count.error());
+        co_return *count;
+    }
+    [[nodiscard]] std::optional<std::uint64_t> size() const override { return std::nullopt; }
+
+  private:
+    std::unique_ptr<http::ClientResponse> response_;
+};
+
+std::string unpack_target(const std::string& directory, const Permissions& permissions) {
+    std::vector<std::pair<std::string, std::string>> query{{"path", directory}};
+    if (permissions.owner) query.emplace_back("owner", *permissions.owner);
+    if (permissions.group) query.emplace_back("group", *permissions.group);
+    if (permissions.mode) {
+        query.emplace_back("mode", std::to_string(wire::mode_to_wire(*permissions.mode)));
+    }
+    return "/files/archive?" + encode_query(query);
+}
+
 }  // namespace
 
 std::string_view to_string(FileType type) {
@@ -180,6 +206,30 @@ Awaitable<Status> Files::remove_directories(std::vector<std::string> paths) cons
     if (auto refused = refuse_no_paths(paths)) co_return *refused;
     Call call("DELETE", "/directories?" + paths_query(paths));
     co_return co_await without_answer(*transport_, *agent_, std::move(call));
+}
+
+Awaitable<Status> Files::unpack(std::string directory, ByteReader& archive, Permissions permissions,
+                                Progress progress) const {
+    UploadBody body("", archive, "", std::move(progress));
+    Call call("POST", unpack_target(directory, permissions));
+    call.fields.set("Content-Type", "application/x-tar");
+    call.stream = &body;
+    auto reply =
+        co_await transport_->exchange_once(*agent_, std::move(call), std::chrono::milliseconds(0));
+    if (body.failure()) co_return *body.failure();
+    if (!reply) co_return reply.error();
+    co_return Status();
+}
+
+Awaitable<Result<std::unique_ptr<ByteReader>>> Files::pack(std::string path,
+                                                           std::string name) const {
+    std::vector<std::pair<std::string, std::string>> query{{"path", std::move(path)}};
+    if (!name.empty()) query.emplace_back("name", std::move(name));
+    Call call("GET", "/files/archive?" + encode_query(query));
+    auto response = co_await transport_->open(*agent_, std::move(call));
+    if (!response) co_return response.error();
+    std::unique_ptr<ByteReader> reader = std::make_unique<AnswerReader>(std::move(*response));
+    co_return std::move(reader);
 }
 
 Awaitable<Status> Files::set_permissions(std::string path, Permissions permissions) const {

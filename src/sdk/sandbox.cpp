@@ -80,13 +80,36 @@ Awaitable<Status> wait_until_ready(Transport& transport, const Route& agent, Bac
 Sandbox::Sandbox(Connection connection, std::string id, std::shared_ptr<const Route> agent)
     : connection_(std::move(connection)), id_(std::move(id)), agent_(std::move(agent)) {}
 
+namespace {
+
+constexpr std::chrono::minutes kPullPatience{30};
+
+/// An image that the server has to pull first may take longer than a request: then the same request
+/// is sent again, which by its key joins the create that is under way.
+Awaitable<Result<Reply>> send_create(Transport& transport, Call call, bool may_pull) {
+    const auto end = std::chrono::steady_clock::now() + kPullPatience;
+    while (true) {
+        Call copy = call;
+        auto reply = co_await transport.exchange(transport.lifecycle(), std::move(copy));
+        const bool late = !reply && reply.error().code() == ErrorCode::timeout;
+        if (!late || !may_pull || std::chrono::steady_clock::now() > end) co_return reply;
+        // A server that answers nothing else either is not busy with a pull.
+        Call question("GET", "/sandboxes?pageSize=1");
+        auto alive = co_await transport.exchange(transport.lifecycle(), std::move(question));
+        if (!alive) co_return reply;
+    }
+}
+
+}  // namespace
+
 Awaitable<Result<Sandbox>> Sandbox::create(Connection connection, CreateOptions options) {
     auto body = wire::encode_create(options);
     if (!body) co_return body.error();
     Transport& transport = *connection.transport();
     Call call("POST", "/sandboxes", std::move(*body));
     call.fields.set("Idempotency-Key", new_uuid());
-    auto reply = co_await transport.exchange(transport.lifecycle(), std::move(call));
+    const bool may_pull = !options.image.empty() && options.image != "host";
+    auto reply = co_await send_create(transport, std::move(call), may_pull);
     if (!reply) co_return reply.error();
     auto id = wire::decode_created_id(reply->body);
     if (!id) co_return id.error();

@@ -72,6 +72,18 @@ Awaitable<Status> Sandboxes::resume(std::string id) const {
     co_return Status();
 }
 
+Awaitable<Result<std::vector<SandboxInfo>>> Sandboxes::fork(std::string id,
+                                                            ForkOptions options) const {
+    if (auto refused = refuse_empty(id)) co_return *refused;
+    Transport& transport = *connection_.transport();
+    Call call("POST", target_of(id, "/fork"), wire::encode_fork(options));
+    // A large file system takes its time where it cannot be shared.
+    auto reply = co_await transport.exchange_once(transport.lifecycle(), std::move(call),
+                                                  std::chrono::milliseconds(0));
+    if (!reply) co_return reply.error();
+    co_return wire::decode_forks(reply->body);
+}
+
 Awaitable<Result<TimePoint>> Sandboxes::renew(std::string id, std::chrono::seconds timeout) const {
     if (auto refused = refuse_empty(id)) co_return *refused;
     Transport& transport = *connection_.transport();

@@ -5,8 +5,10 @@
 #include "opensandbox/images.hpp"
 #include "opensandbox/metrics.hpp"
 #include "opensandbox/sandbox.hpp"
+#include "opensandbox/snapshots.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,11 +27,34 @@ std::string encode_metadata_filter(const std::map<std::string, std::string>& met
 Result<std::string> decode_created_id(std::string_view body);
 Result<SandboxInfo> decode_sandbox(std::string_view body);
 Result<SandboxPage> decode_sandbox_page(std::string_view body);
+std::string encode_fork(const ForkOptions& options);
+Result<std::vector<SandboxInfo>> decode_forks(std::string_view body);
 Result<TimePoint> decode_expiry(std::string_view body);
 Result<Endpoint> decode_endpoint(std::string_view body);
 Result<std::string> decode_version(std::string_view body);
 Result<ImageInfo> decode_image(std::string_view body);
 Result<std::vector<ImageInfo>> decode_images(std::string_view body);
+std::string encode_snapshot(const std::optional<std::string>& name);
+Result<SnapshotInfo> decode_snapshot(std::string_view body);
+Result<SnapshotPage> decode_snapshot_page(std::string_view body);
+/// An image to be made; without `source` of a snapshot.
+std::string encode_named_image(const std::string& source, const std::string& reference,
+                               const ImageConfigChange& change);
+
+// Ours (specs/lifecycle.yaml, /images).
+std::string encode_transfer(const std::string& reference, const std::string& destination,
+                            const std::optional<RegistryAuth>& login);
+/// One line of a transfer: progress, or how it ended. Exactly one member is set.
+struct TransferLine {
+    TransferLine() = default;
+    std::optional<LayerProgress> progress;
+    std::optional<ImageInfo> image;
+    std::optional<PushedImage> pushed;
+    std::optional<Error> error;
+};
+Result<TransferLine> decode_transfer_line(std::string_view line);
+Result<ImageDetails> decode_image_details(std::string_view body);
+Result<PrunedImages> decode_pruned(std::string_view body);
 
 // Agent, execd contract sections 2, 3, 6, 7.
 std::string encode_command(const CommandRequest& request, bool background);

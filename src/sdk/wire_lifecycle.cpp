@@ -70,6 +70,19 @@ Result<SandboxInfo> sandbox_of(const json::object& from) {
     return info;
 }
 
+Result<std::vector<SandboxInfo>> sandboxes_of(const json::array& items) {
+    std::vector<SandboxInfo> infos;
+    for (const json::value& item : items) {
+        if (!item.is_object()) {
+            return Error(ErrorCode::protocol, "the answer breaks its format: items: not objects");
+        }
+        auto info = sandbox_of(item.get_object());
+        if (!info) return info.error();
+        infos.push_back(std::move(*info));
+    }
+    return infos;
+}
+
 Result<ImageInfo> image_of(const json::object& from) {
     ObjectReader in(from);
     ImageInfo info;
@@ -171,6 +184,18 @@ Result<SandboxInfo> decode_sandbox(std::string_view body) {
     return sandbox_of(*document);
 }
 
+Result<Pagination> pagination_of(const json::object& from) {
+    ObjectReader in(from);
+    Pagination pagination;
+    pagination.page = in.integer("page");
+    pagination.page_size = in.integer("pageSize");
+    pagination.total_items = in.integer("totalItems");
+    pagination.total_pages = in.integer("totalPages");
+    pagination.has_next_page = in.boolean("hasNextPage");
+    if (in.failed()) return in.error().within("pagination");
+    return pagination;
+}
+
 Result<SandboxPage> decode_sandbox_page(std::string_view body) {
     auto document = parse_object(body);
     if (!document) return document.error();
@@ -179,22 +204,35 @@ Result<SandboxPage> decode_sandbox_page(std::string_view body) {
     const json::array& items = in.array("items");
     const json::object& pagination = in.object("pagination");
     if (in.failed()) return in.error();
-    for (const json::value& item : items) {
-        if (!item.is_object()) {
-            return Error(ErrorCode::protocol, "the answer breaks its format: items: not objects");
-        }
-        auto info = sandbox_of(item.get_object());
-        if (!info) return info.error();
-        page.items.push_back(std::move(*info));
-    }
-    ObjectReader reader(pagination);
-    page.pagination.page = reader.integer("page");
-    page.pagination.page_size = reader.integer("pageSize");
-    page.pagination.total_items = reader.integer("totalItems");
-    page.pagination.total_pages = reader.integer("totalPages");
-    page.pagination.has_next_page = reader.boolean("hasNextPage");
-    if (reader.failed()) return reader.error().within("pagination");
+    auto infos = sandboxes_of(items);
+    if (!infos) return infos.error();
+    page.items = std::move(*infos);
+    auto read = pagination_of(pagination);
+    if (!read) return read.error();
+    page.pagination = *read;
     return page;
+}
+
+std::string encode_fork(const ForkOptions& options) {
+    json::object body{{"count", options.count}};
+    if (options.no_timeout) {
+        body["timeout"] = nullptr;
+    } else if (options.timeout) {
+        body["timeout"] = options.timeout->count();
+    }
+    if (!options.environment.empty()) body["env"] = string_object(options.environment);
+    if (!options.metadata.empty()) body["metadata"] = string_object(options.metadata);
+    if (!options.entrypoint.empty()) body["entrypoint"] = string_array(options.entrypoint);
+    return json::serialize(body);
+}
+
+Result<std::vector<SandboxInfo>> decode_forks(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    ObjectReader in(*document);
+    const json::array& items = in.array("items");
+    if (in.failed()) return in.error();
+    return sandboxes_of(items);
 }
 
 Result<TimePoint> decode_expiry(std::string_view body) {

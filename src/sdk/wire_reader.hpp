@@ -3,6 +3,7 @@
 #include "base/clock.hpp"
 #include "json/document.hpp"
 #include "opensandbox/error.hpp"
+#include "opensandbox/sandbox.hpp"
 
 #include <chrono>
 #include <map>
@@ -48,5 +49,8 @@ class ObjectReader {
 Result<json::object> parse_object(std::string_view body);
 /// Parses an answer that must be an array.
 Result<json::array> parse_array(std::string_view body);
+
+/// Of any list of the lifecycle contract.
+Result<Pagination> pagination_of(const json::object& from);
 
 }  // namespace opensandbox::sdk::wire

@@ -41,12 +41,14 @@ App::App(std::unique_ptr<Services> services) : owned_(std::move(services)), serv
     for (Mount mount : {"/v1", ""}) {
         add_sandbox_routes(router_, services_, mount);
         add_pause_routes(router_, services_, mount);
+        add_fork_routes(router_, services_, mount);
         add_snapshot_routes(router_, services_, mount);
         add_pool_routes(router_, services_, mount);
         add_network_policy_routes(router_, services_, mount);
         add_endpoint_routes(router_, services_, mount);
         add_proxy_routes(router_, services_, mount);
         add_image_routes(router_, services_, mount);
+        add_image_derivation_routes(router_, services_, mount);
         add_diagnostics_routes(router_, services_, mount);
         add_unsupported_routes(router_, services_, mount);
     }

@@ -50,6 +50,9 @@ std::optional<DirectEndpoint> direct_endpoint(const model::Endpoints& endpoints,
     if (port == kAgentPort && agent != 0) {
         return DirectEndpoint(join_host_port(public_host, agent), true);
     }
+    for (const auto& [inside, outside] : endpoints.published) {
+        if (inside == port) return DirectEndpoint(join_host_port(public_host, outside), false);
+    }
     bool publishes_ports = endpoints.http_port != 0 && agent != 0;
     if (!publishes_ports) return std::nullopt;
     if (port == kHttpPort) {

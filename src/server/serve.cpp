@@ -1,10 +1,14 @@
 #include "server/serve.hpp"
 
+#include "base/descriptor_limit.hpp"
 #include "base/log.hpp"
 #include "base/state_directory.hpp"
 #include "http/server.hpp"
+#include "registry/keychain.hpp"
+#include "registry/registries.hpp"
 #include "runtime/docker/docker_runtime.hpp"
 #include "runtime/native/native_runtime.hpp"
+#include "runtime/native/rootless.hpp"
 #include "server/api_key.hpp"
 #include "server/app.hpp"
 #include "server/auth.hpp"
@@ -58,6 +62,7 @@ struct Parts {
     asio::io_context io{1};
     asio::thread_pool blocking{kBlockingThreads};
     asio::thread_pool image_pool{kImageThreads};
+    std::unique_ptr<registry::Registries> registries;
     std::unique_ptr<runtime::Runtime> runtime;
     std::shared_ptr<lifecycle::Lifecycle> lifecycle;
     std::unique_ptr<http::Server> server;
@@ -71,14 +76,34 @@ struct Parts {
     }
 };
 
+Awaitable<Status> pull_for_create(registry::Registries& registries, std::string reference,
+                                  std::optional<model::RegistryLogin> login) {
+    auto pulled = co_await registries.pull(std::move(reference), std::move(login));
+    if (!pulled) co_return pulled.error();
+    co_return Status();
+}
+
 std::unique_ptr<runtime::Runtime> make_native(Parts& parts,
                                               const std::filesystem::path& state_dir) {
     runtime::native::NativeOptions native;
     native.state_directory = state_dir;
     native.address_range = parts.config.address_range;
-    native.pool_size = parts.config.pool_size;
+    native.pool = parts.config.pool;
+    native.warm = parts.config.warm;
     native.publish_host = parts.config.publish_host;
+    native.defaults = parts.config.native_limits;
+    native.defaults.pids = static_cast<std::uint64_t>(parts.config.native_pids);
+    native.defaults.open_files = static_cast<std::uint64_t>(parts.config.native_open_files);
+    native.network_off = parts.config.native_network_off;
     native.allowed_host_paths = parts.config.allowed_host_paths;
+    native.pull_always = parts.config.registry.policy == registry::PullPolicy::always;
+    if (parts.config.registry.policy != registry::PullPolicy::never) {
+        native.pull_image = [registries = parts.registries.get()](
+                                std::string reference, std::optional<model::RegistryLogin> login) {
+            return pull_for_create(*registries, std::move(reference), std::move(login));
+        };
+    }
+    native.rootless = parts.config.rootless;
     return runtime::native::make_native_runtime(parts.io.get_executor(), parts.blocking,
                                                 *parts.images, std::move(native));
 }
@@ -95,6 +120,11 @@ Result<std::unique_ptr<runtime::Runtime>> make_docker(Parts& parts,
 }
 
 Status make_runtime(Parts& parts, const std::filesystem::path& state_dir) {
+    registry::RegistryOptions options = parts.config.registry;
+    options.credentials = registry::CredentialFile::in(state_dir).path();
+    options.docker_config = registry::Keychain::default_docker_config();
+    parts.registries = std::make_unique<registry::Registries>(parts.io.get_executor(),
+                                                              *parts.images, std::move(options));
     if (parts.config.runtime == RuntimeType::docker) {
         auto docker = make_docker(parts, state_dir);
         if (!docker) return docker.error();
@@ -120,6 +150,7 @@ Status make_server(Parts& parts, std::string api_key) {
     auto services =
         std::make_unique<Services>(config, std::move(api_key), parts.lifecycle, *parts.images,
                                    parts.image_pool, executor, towards_agents);
+    services->registries = parts.registries.get();
     services->public_host = public_host(config, in_container(), outward_ipv4);
     auto background = Background::start(executor, *services);
     if (!background) return background.error();
@@ -226,6 +257,8 @@ int main(int argc, char** argv) {
         return 0;
     }
     std::signal(SIGPIPE, SIG_IGN);
+    // Every connection, proxied request and sandbox's event stream takes one.
+    raise_descriptor_limit();
     // Without its list of small blocks malloc has nothing to merge whenever a buffer is asked for.
     ::mallopt(M_MXFAST, 0);
     // One large block freed would otherwise teach malloc to keep blocks of that size for good. What
@@ -241,6 +274,11 @@ int main(int argc, char** argv) {
         return 1;
     }
     log::configure(config->log_level, config->log_format, STDERR_FILENO);
+    config->rootless = config->runtime == RuntimeType::native && ::geteuid() != 0;
+    if (config->rootless) {
+        auto entered = runtime::native::enter_user_namespace(config->state_dir);
+        if (!entered) return fail(entered.error().within("native runtime for an ordinary user"));
+    }
     auto files = LogFiles::open(config->log_file);
     if (!files) return fail(files.error());
     return serve(*config);

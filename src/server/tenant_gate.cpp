@@ -16,8 +16,11 @@ bool is_proxied_websocket(const http::RequestHead& request) {
 
 /// What belongs to all tenants must not be changed by one of them.
 bool changes_images(const http::Exchange& exchange) {
+    std::string_view route = exchange.route;
+    if (route.starts_with("/v1/")) route.remove_prefix(3);
     return exchange.request().method != "GET" &&
-           (exchange.route.starts_with("/images") || exchange.route.starts_with("/v1/images"));
+           (route.starts_with("/images") ||
+            (route.starts_with("/snapshots/") && route.ends_with("/image")));
 }
 
 }  // namespace

@@ -12,6 +12,9 @@
 namespace opensandbox::store {
 namespace {
 
+constexpr std::string_view disk_full =
+    "store: the disk that holds the database is full; nothing was written";
+
 Error failure(sqlite3* handle, std::string_view what) {
     int code = handle ? sqlite3_errcode(handle) : SQLITE_NOMEM;
     switch (code) {
@@ -19,9 +22,7 @@ Error failure(sqlite3* handle, std::string_view what) {
         case SQLITE_LOCKED:
             return {ErrorCode::unavailable,
                     "store: another program holds the database; try again later"};
-        case SQLITE_FULL:
-            return {ErrorCode::unavailable,
-                    "store: the disk that holds the database is full; nothing was written"};
+        case SQLITE_FULL: return {ErrorCode::unavailable, std::string(disk_full)};
         case SQLITE_READONLY:
             return {ErrorCode::unavailable, "store: the database cannot be written to"};
         default: break;
@@ -35,6 +36,10 @@ Error failure(sqlite3* handle, std::string_view what) {
 }
 
 }  // namespace
+
+bool is_disk_full(const Error& error) {
+    return error.code() == ErrorCode::unavailable && error.message() == disk_full;
+}
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const {
     sqlite3_finalize(statement);

@@ -16,6 +16,9 @@ struct sqlite3_stmt;
 /// SQLite behind types that own their handles.
 namespace opensandbox::store {
 
+/// Whether a write failed for want of space.
+bool is_disk_full(const Error& error);
+
 /// A prepared statement. Bind, step, read; reset() makes it ready for the next use.
 class Statement {
   public:

@@ -8,7 +8,7 @@ namespace {
 
 /// Steps in order; never changed once released, only added to. Times are microseconds since the
 /// epoch.
-constexpr std::array<const char*, 2> kSteps{
+constexpr std::array<const char*, 3> kSteps{
     R"(CREATE TABLE sandboxes (
            id TEXT PRIMARY KEY,
            image TEXT NOT NULL,
@@ -74,6 +74,7 @@ constexpr std::array<const char*, 2> kSteps{
            created_at INTEGER NOT NULL,
            PRIMARY KEY (tenant, name)
        ) STRICT, WITHOUT ROWID;)",
+    R"(ALTER TABLE sandboxes ADD COLUMN published TEXT NOT NULL DEFAULT '';)",
 };
 
 Result<std::int64_t> version_of(Database& database) {

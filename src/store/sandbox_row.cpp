@@ -3,20 +3,53 @@
 #include "store/row_json.hpp"
 #include "store/row_time.hpp"
 
+#include <algorithm>
 #include <array>
+#include <charconv>
 
 namespace opensandbox::store {
 namespace {
 
-constexpr std::array<std::string_view, 28> kColumns{
+constexpr std::array<std::string_view, 29> kColumns{
     "id",           "image",         "platform_os",   "platform_arch", "state",
     "reason",       "message",       "transition_at", "metadata",      "extensions",
     "entrypoint",   "expires_at",    "created_at",    "agent_host",    "agent_port",
     "agent_token",  "renew_seconds", "snapshot_id",   "base_image",    "tenant",
     "http_port",    "internal_host", "host_network",  "egress_token",  "cpu_millicores",
-    "memory_bytes", "pool",          "pool_idle"};
+    "memory_bytes", "pool",          "pool_idle",     "published"};
+
+std::optional<std::uint16_t> port_of(std::string_view text) {
+    std::uint16_t port = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+    if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+    return port;
+}
 
 }  // namespace
+
+std::string ports_to_text(const PublishedPorts& ports) {
+    std::string text;
+    for (const auto& [inside, outside] : ports) {
+        text += text.empty() ? "" : ",";
+        text += std::to_string(inside) + ":" + std::to_string(outside);
+    }
+    return text;
+}
+
+std::optional<PublishedPorts> ports_from_text(std::string_view text) {
+    PublishedPorts ports;
+    while (!text.empty()) {
+        const std::string_view item = text.substr(0, text.find(','));
+        text.remove_prefix(std::min(text.size(), item.size() + 1));
+        const std::size_t colon = item.find(':');
+        if (colon == std::string_view::npos) return std::nullopt;
+        const auto inside = port_of(item.substr(0, colon));
+        const auto outside = port_of(item.substr(colon + 1));
+        if (!inside || !outside) return std::nullopt;
+        ports.emplace_back(*inside, *outside);
+    }
+    return ports;
+}
 
 std::string sandbox_columns() {
     std::string list;
@@ -69,6 +102,7 @@ void bind_row(Statement& insert, const SandboxRecord& record) {
     bind(record.memory_bytes);
     bind(std::string_view(sandbox.pool));
     bind(static_cast<std::int64_t>(record.pool_idle));
+    bind(std::string_view(ports_to_text(endpoints.published)));
 }
 
 Result<SandboxRecord> read_row(const Statement& row) {
@@ -114,6 +148,9 @@ Result<SandboxRecord> read_row(const Statement& row) {
     record.memory_bytes = row.number(25);
     sandbox.pool = row.text(26);
     record.pool_idle = row.number(27) != 0;
+    auto published = ports_from_text(row.text(28));
+    if (!published) return broken("published");
+    endpoints.published = std::move(*published);
     return record;
 }
 

@@ -3,10 +3,20 @@
 #include "store/database.hpp"
 #include "store/sandbox_store.hpp"
 
+#include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 /// A sandbox as a row of its table.
 namespace opensandbox::store {
+
+using PublishedPorts = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
+
+/// "8080:40001,5432:40002"; empty for text that ports_to_text() never writes.
+std::string ports_to_text(const PublishedPorts& ports);
+std::optional<PublishedPorts> ports_from_text(std::string_view text);
 
 /// "id, image, …": what bind_row() binds and read_row() reads, in their order.
 std::string sandbox_columns();

@@ -41,7 +41,7 @@ struct SandboxStore::State {
             {&set_running,
              "UPDATE sandboxes SET state=?2, reason=?3, message=?4, transition_at=?5, "
              "agent_host=?6, agent_port=?7, http_port=?8, internal_host=?9, host_network=?10, "
-             "egress_token=?11 WHERE id=?1"},
+             "egress_token=?11, published=?12 WHERE id=?1"},
             {&set_status,
              "UPDATE sandboxes SET state=?2, reason=?3, message=?4, transition_at=?5 WHERE id=?1"},
             {&set_expiry, "UPDATE sandboxes SET expires_at=?2 WHERE id=?1"},
@@ -68,6 +68,9 @@ struct SandboxStore::State {
         if (auto inserted = write_key(insert_key, *key); !inserted) return inserted;
         return transaction->commit();
     }
+
+    Status write_running(const SandboxRecord& record);
+    Status undo(const std::string& id);
 };
 
 SandboxStore::SandboxStore(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -139,10 +142,37 @@ Status SandboxStore::replace(const SandboxRecord& record, const std::optional<Ke
     return state_->write(**lease, state_->replace_sandbox, record, key);
 }
 
+Status SandboxStore::insert_all(const std::vector<SandboxRecord>& records) {
+    auto lease = state_->connection->lease();
+    if (!lease) return lease.error();
+    auto transaction = Transaction::begin(**lease);
+    if (!transaction) return transaction.error();
+    for (const SandboxRecord& record : records) {
+        bind_row(state_->insert_sandbox, record);
+        if (auto inserted = state_->insert_sandbox.run(); !inserted) return inserted;
+    }
+    return transaction->commit();
+}
+
 Status SandboxStore::set_running(const SandboxRecord& record) {
     auto lease = state_->connection->lease();
     if (!lease) return lease.error();
-    Statement& update = state_->set_running;
+    return state_->write_running(record);
+}
+
+Status SandboxStore::set_all_running(const std::vector<SandboxRecord>& records) {
+    auto lease = state_->connection->lease();
+    if (!lease) return lease.error();
+    auto transaction = Transaction::begin(**lease);
+    if (!transaction) return transaction.error();
+    for (const SandboxRecord& record : records) {
+        if (auto written = state_->write_running(record); !written) return written;
+    }
+    return transaction->commit();
+}
+
+Status SandboxStore::State::write_running(const SandboxRecord& record) {
+    Statement& update = set_running;
     const model::SandboxStatus& status = record.sandbox.status;
     update.bind(1, record.sandbox.id);
     update.bind(2, model::to_string(status.state));
@@ -155,6 +185,7 @@ Status SandboxStore::set_running(const SandboxRecord& record) {
     update.bind(9, record.endpoints.internal_host);
     update.bind(10, static_cast<std::int64_t>(record.endpoints.host_network));
     update.bind(11, record.endpoints.egress_token);
+    update.bind(12, ports_to_text(record.endpoints.published));
     return update.run();
 }
 
@@ -195,15 +226,25 @@ Status SandboxStore::remove(const std::string& id) {
     return state_->remove.run();
 }
 
+Status SandboxStore::State::undo(const std::string& id) {
+    remove_keys_of.bind(1, id);
+    if (auto removed = remove_keys_of.run(); !removed) return removed;
+    remove.bind(1, id);
+    return remove.run();
+}
+
 Status SandboxStore::undo_insert(const std::string& id) {
+    return undo_inserts({id});
+}
+
+Status SandboxStore::undo_inserts(const std::vector<std::string>& ids) {
     auto lease = state_->connection->lease();
     if (!lease) return lease.error();
     auto transaction = Transaction::begin(**lease);
     if (!transaction) return transaction.error();
-    state_->remove_keys_of.bind(1, id);
-    if (auto removed = state_->remove_keys_of.run(); !removed) return removed;
-    state_->remove.bind(1, id);
-    if (auto removed = state_->remove.run(); !removed) return removed;
+    for (const std::string& id : ids) {
+        if (auto undone = state_->undo(id); !undone) return undone;
+    }
     return transaction->commit();
 }
 

@@ -58,10 +58,14 @@ class SandboxStore {
 
     /// Both or neither.
     Status insert(const SandboxRecord& record, const std::optional<KeyRecord>& key);
+    /// All or none.
+    Status insert_all(const std::vector<SandboxRecord>& records);
     /// The whole row anew, with the key or neither: an idle sandbox of a pool becomes somebody's.
     Status replace(const SandboxRecord& record, const std::optional<KeyRecord>& key);
     /// After the runtime made it: state and how it is reached.
     Status set_running(const SandboxRecord& record);
+    /// All or none.
+    Status set_all_running(const std::vector<SandboxRecord>& records);
     Status set_status(const std::string& id, const model::SandboxStatus& status);
     Status set_expiry(const std::string& id, std::optional<Timestamp> expires_at);
     Status set_metadata(const std::string& id, const model::StringMap& metadata);
@@ -69,6 +73,8 @@ class SandboxStore {
     Status remove(const std::string& id);
     /// Removes a sandbox that never came to be, with its key.
     Status undo_insert(const std::string& id);
+    /// All or none.
+    Status undo_inserts(const std::vector<std::string>& ids);
     /// Forgets keys made before `limit`.
     Status remove_keys_before(Timestamp limit);
 

@@ -76,4 +76,9 @@ void Exposition::histogram(const Histogram& histogram, const Labels& labels) {
     line("_count", labels, std::to_string(histogram.count()));
 }
 
+void Exposition::summary(double sum, std::uint64_t count) {
+    line("_sum", {}, format_number(sum));
+    line("_count", {}, std::to_string(count));
+}
+
 }  // namespace opensandbox::telemetry

@@ -16,13 +16,16 @@ using Labels = std::vector<std::pair<std::string, std::string>>;
 /// Writes the Prometheus text format, version 0.0.4.
 class Exposition {
   public:
-    /// Starts a metric: `type` is "counter", "gauge" or "histogram".
+    /// Starts a metric: `type` is "counter", "gauge", "histogram" or "summary".
     void metric(std::string_view name, std::string_view type, std::string_view help);
     /// A sample of the metric started last.
     void sample(double value, const Labels& labels = {});
     void sample(std::uint64_t value, const Labels& labels = {});
     /// All samples of a histogram: cumulative buckets, sum and count.
     void histogram(const Histogram& histogram, const Labels& labels = {});
+
+    /// A summary without quantiles.
+    void summary(double sum, std::uint64_t count);
 
     [[nodiscard]] const std::string& text() const { return text_; }
 

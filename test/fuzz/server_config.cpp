@@ -12,7 +12,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     auto config = server::parse_config(text, "fuzz");
     if (!config) {
         if (config.error().message().empty()) std::abort();
-    } else if (config->pool_size > 1000 || config->limit_concurrency < 0 || config->host.empty()) {
+    } else if (config->pool.size > 1000 || config->pool.max < config->pool.size ||
+               config->limit_concurrency < 0 || config->host.empty()) {
         std::abort();
     }
     return 0;

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
+from support import rootfs
 from support.namespace import Elsewhere, reachable
+from support.processes import agent_process
 from support.shell import eventually, run
 
 # Runs inside. Every attempt prints the errno it failed with, or 0 when it was allowed.
@@ -225,6 +227,40 @@ def test_no_secret_of_the_hosts_etc_is_visible(inside, path):
         assert inside.run(f"ls {path}/* 2>/dev/null").stdout == ""
 
 
+def test_nothing_of_the_host_is_open_inside(server, inside):
+    """A descriptor of a directory or process of the host would be a way out."""
+    shown = inside.sh("for fd in /proc/self/fd/*; do readlink $fd; done; true")
+    kinds = [line for line in shown.splitlines() if not line.startswith(("pipe:", "/proc/", "/dev/null"))]
+    assert kinds == [], shown
+    # The agent's own, as the host sees them: files of the sandbox, sockets, its log, its epoll.
+    for fd in Path(f"/proc/{agent_process(inside)}/fd").iterdir():
+        try:
+            target = os.readlink(fd)
+        except FileNotFoundError:
+            continue
+        allowed = target.startswith(("socket:", "pipe:", "anon_inode:", "/memfd:", "/dev/null", "/null", "/dev/pts"))
+        log = server.state / "sandboxes"
+        assert allowed or (str(log) in target and target.endswith("/output")) or target == "/output", target
+
+
+def test_device_files_of_an_image_do_not_open(server, busybox, scratch):
+    archive = rootfs.tar_of_tree(busybox, scratch / f"devices-{uuid.uuid4()}.tar")
+    server.cli("image", "import", archive, "devices:1")
+    try:
+        # The import passes them over; one that is there all the same is planted here.
+        layer = next(p.parents[1] for p in (server.state / "images").rglob("bin/busybox"))
+        os.mknod(layer / "zero", 0o20666, os.makedev(1, 5))
+        os.mknod(layer / "disk", 0o60666, os.makedev(7, 0))
+        with server.create(image={"uri": "devices:1"}) as sandbox:
+            for name in ("/zero", "/disk"):
+                assert sandbox.sh(f"test -e {name} && echo there") == "there\n"
+                done = sandbox.run(f"head -c 1 {name}")
+                assert done.code != 0 and "denied" in done.stderr.lower(), done
+            assert sandbox.sh("head -c 1 /dev/zero | wc -c").strip() == "1", "the control"
+    finally:
+        server.cli("image", "remove", "devices:1")
+
+
 def test_no_socket_of_the_host_is_visible(inside):
     assert inside.sh("find / -xdev -type s 2>/dev/null; true") == ""
     assert inside.sh("cat /proc/net/unix | tail -n +2 | grep -c / ; true").strip() == "0"
@@ -348,22 +384,6 @@ def test_services_of_the_host_cannot_be_reached(server, inside):
         stop.set()
         thread.join()
         listener.close()
-
-
-@pytest.fixture
-def forwarding(server):
-    """What an administrator adds on a host where Docker forbids forwarding (README). It permits
-    more, so it cannot make an attempt below fail that would succeed without it."""
-    network = server.settings["native"]["address_range"]
-    rules = []
-    if "-P FORWARD DROP" in run("iptables", "-S", "FORWARD", check=False).stdout:
-        rules = [["-s", network, "-j", "ACCEPT"],
-                 ["-d", network, "-m", "conntrack", "--ctstate", "ESTABLISHED,RELATED", "-j", "ACCEPT"]]
-    for rule in rules:
-        run("iptables", "-I", "FORWARD", *rule)
-    yield
-    for rule in rules:
-        run("iptables", "-D", "FORWARD", *rule)
 
 
 def test_the_metadata_address_cannot_be_reached_while_others_can(inside, forwarding):

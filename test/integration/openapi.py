@@ -55,7 +55,17 @@ def test_every_operation_of_the_server_answers_as_documented(server, sandbox):
     reply = api.post("/images", layer, query={"reference": "documented:1"},
                      headers={"Content-Type": "application/octet-stream"})
     assert reply.status in (200, 201), reply
-    assert api.delete("/images/documented:1").status == 204
+    assert api.get("/images/inspect", query={"reference": "documented:1"}).status == 200
+    assert api.get("/images/export", query={"reference": "documented:1"}).status == 200
+    # Nobody listens there; registry.py has the rest.
+    nowhere = {"reference": "127.0.0.1:1/documented:1"}
+    assert api.post("/images/pull", nowhere).status == 502
+    assert api.post("/images/push", nowhere).status == 404
+    assert api.post("/images/prune").status == 200
+    tag = {"source": "documented:1", "reference": "documented:2", "config": {"cmd": ["x"]}}
+    assert api.post("/images/tag", tag).status == 201
+    for tag in ("1", "2"):
+        assert api.delete(f"/images/documented:{tag}").status == 204
     for path in ("/health", "/version", "/metrics", "/openapi.json", "/docs", "/redoc"):
         assert bare.get(path).status == 200
     for page in ("logs", "events", "inspect", "summary"):
@@ -77,6 +87,12 @@ def snapshots_pools_and_policies(api, sandbox):
     snapshot = f"/snapshots/{made.json['id']}"
     eventually(lambda: api.get(snapshot).json["status"]["state"] == "Ready", 60, 0.05, "the snapshot")
     assert len(api.get("/snapshots", query={"sandboxId": sandbox.id}).json["items"]) == 1
+    # Of the built-in image none can be made.
+    assert api.post(snapshot + "/image", {"reference": "documented:3"}).status == 409
+    forked = api.post(sandbox.path("/fork"), {"count": 2, "timeout": 60})
+    assert forked.status == 201, forked
+    for child in forked.json["items"]:
+        assert api.delete(f"/sandboxes/{child['id']}").status == 204
     assert api.delete(snapshot).status == 204
     for method, body in (("GET", None), ("PUT", {}), ("PATCH", []), ("DELETE", [])):
         reply = api.request(method, sandbox.path("/networkpolicy"), body=body)
@@ -133,6 +149,12 @@ def test_every_operation_of_the_agent_answers_as_documented(sandbox):
     listing = agent.get("/directories/list", query={"path": "/tmp/o", "depth": 2}).json
     assert [f["path"] for f in listing] == ["/tmp/o/d", "/tmp/o/d/b.txt", "/tmp/o/e", "/tmp/o/e/f"]
     assert agent.delete("/files", query={"path": "/tmp/o/d/b.txt"}).status == 200
+    packed = agent.get("/files/archive", query={"path": "/tmp/o"})
+    assert packed.status == 200
+    unpacked = agent.post("/files/archive", packed.body, query={"path": "/tmp/o/again"},
+                          headers={"Content-Type": "application/x-tar"})
+    assert unpacked.status == 200
+    assert agent.get("/files/info", query={"path": "/tmp/o/again/e/f"}).status == 200
     assert agent.delete("/directories", query={"path": "/tmp/o"}).status == 200
     pty = agent.post("/pty", {"cwd": "/tmp/terminal"})
     assert pty.status == 201

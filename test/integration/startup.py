@@ -25,7 +25,7 @@ def serve(directory, text, *, env=None, timeout=15):
 
 
 def native(directory):
-    return f'[native]\nstate_dir = "{directory}/state"\naddress_range = "{free_range()}"\npool_size = 0\n'
+    return f'[native]\nstate_dir = "{directory}/state"\naddress_range = "{free_range()}"\n[native.pool]\nsize = 0\n'
 
 
 def test_it_refuses_to_listen_beyond_loopback_without_a_key(tmp_path):
@@ -59,7 +59,7 @@ def test_it_listens_beyond_loopback_with_a_key(scratch):
         ("[server]\nport = 70000\n", "port"),
         ('[native]\naddress_range = "10.77.0.0"\n', "address_range"),
         ('[native]\naddress_range = "300.1.1.1/16"\n', "address_range"),
-        ("[native]\npool_size = -1\n", "pool_size"),
+        ("[native.pool]\nsize = -1\n", "pool.size"),
         ('[runtime]\ntype = "nonsense"\n', "type"),
     ],
 )

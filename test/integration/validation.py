@@ -46,6 +46,10 @@ MIXED = {
     "nothing": {},
 }
 
+IMAGE_CONFIG = {
+    "env": {"A": "b"}, "user": "1:1", "workingDir": "/", "entrypoint": ["x"], "cmd": ["y"],
+    "labels": {"l": "m"}, "exposedPorts": ["80/tcp"],
+}
 NOBODY = "/sandboxes/nobody"
 OTHERS = {
     ("PATCH", NOBODY + "/metadata"): {"a": "b", "gone": None},
@@ -53,6 +57,11 @@ OTHERS = {
     ("POST", "/metrics/events"): {
         "eventType": "sandbox.create", "createDurationMs": 5, "success": False, "sandboxId": "x", "image": "y"},
     ("POST", NOBODY + "/snapshots"): {"name": "n"},
+    ("POST", NOBODY + "/fork"): {
+        "count": 2, "timeout": 60, "metadata": {"a": "b"}, "env": {"A": "b"}, "entrypoint": ["x", "y"]},
+    ("POST", "/snapshots/nobody/image"): {"reference": "no-such-image:1", "config": IMAGE_CONFIG},
+    ("POST", "/images/tag"): {
+        "source": "no-such-image:1", "reference": "no-such-image:2", "config": IMAGE_CONFIG},
     ("PUT", NOBODY + "/networkpolicy"): IMAGE["networkPolicy"],
     ("PATCH", NOBODY + "/networkpolicy"): IMAGE["networkPolicy"]["egress"],
     ("DELETE", NOBODY + "/networkpolicy"): ["example.com"],

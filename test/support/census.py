@@ -56,7 +56,7 @@ def _routes():
 
 
 def _rules():
-    out = subprocess.run(["nft", "-j", "list", "ruleset"], capture_output=True, text=True).stdout
+    out = subprocess.run(["nft", "-j", "list", "ruleset"], capture_output=True, text=True, check=True).stdout
     for item in json.loads(out or "{}").get("nftables", []):
         for kind, value in item.items():
             if kind == "metainfo":

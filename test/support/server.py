@@ -49,6 +49,15 @@ def children_of(pid):
     return [int(p) for p in filter(str.isdigit, os.listdir("/proc")) if parent_of(p) == pid]
 
 
+def toml(value):
+    """A value as TOML has it: as JSON, but for tables."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key} = {toml(item)}" for key, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    return json.dumps(value)
+
+
 class Server:
     """One `opensandbox serve` with a state directory of its own."""
 
@@ -58,9 +67,10 @@ class Server:
     image = "host"
 
     def __init__(self, directory, *, pool_size=4, sections=None, executable=EXECUTABLE, key=None,
-                 prepare=None):
+                 prepare=None, user=None, launcher=()):
         """`key` stands for the one that the server makes; `prepare` is called with the directory,
-        which is also its HOME."""
+        which is also its HOME. `user` (support/users.py) runs it instead of root; `launcher` is a
+        command that becomes the server, such as `unshare --mount`."""
         self.directory = Path(directory)
         self.directory.mkdir(parents=True, exist_ok=True)
         self.state = self.directory / "state"
@@ -77,12 +87,20 @@ class Server:
             "native": {
                 "state_dir": str(self.state),
                 "address_range": free_range(),
-                "pool_size": pool_size,
+                # Nothing of a test goes beyond this machine: registry.py turns it on.
+                "pull": "never",
             },
+            # Counts before and after must be equal: the pool does not grow unless a test wants it.
+            "native.pool": {"size": pool_size, "max": pool_size},
         }
         for section, values in (sections or {}).items():
             self.settings.setdefault(section, {}).update(values)
         self.given_key = key
+        self.user = user
+        self.launcher = list(launcher)
+        if user:
+            for path in (self.directory, self.state):
+                os.chown(path, user.uid, user.gid)
         if prepare:
             prepare(self.directory)
 
@@ -95,17 +113,18 @@ class Server:
         for section, values in self.settings.items():
             lines.append(f"[{section}]")
             for key, value in values.items():
-                lines.append(f"{key} = {json.dumps(value)}")
+                lines.append(f"{key} = {toml(value)}")
         self.config.write_text("\n".join(lines) + "\n")
         offset = self.log.stat().st_size if self.log.exists() else 0
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                [self.executable, "serve", "--config", self.config],
+                [*self.launcher, self.executable, "serve", "--config", self.config],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 cwd=self.directory,
                 env={"PATH": os.environ["PATH"], "HOME": str(self.directory), **self.variables},
+                **(self.user.credentials() if self.user else {}),
             )
 
         def listening():
@@ -221,6 +240,11 @@ class Sandbox:
 
     def get(self):
         return self.server.api().get(self.path())
+
+    def ended(self):
+        """Its status once it has ended; None before."""
+        status = self.get().json["status"]
+        return status if status["state"] in ("Failed", "Terminated") else None
 
     def state(self):
         return self.get().json["status"]["state"]

@@ -15,11 +15,13 @@ namespace opensandbox::agent {
 /// payload's size in decimal digits, LF, and the payload.
 struct ControlFrame {
     enum class Kind : char {
-        message = 'j',    ///< driver to agent: a JSON object, see ControlMessage
-        state = 's',      ///< both ways: what a driver wants back when it is started again
-        program = 'p',    ///< agent to driver: the driver's own text
-        directory = 'd',  ///< agent to driver: change the working directory
-        run = 'r',        ///< agent to driver: code to run
+        message = 'j',      ///< driver to agent: a JSON object, see ControlMessage
+        state = 's',        ///< both ways: what a driver wants back when it is started again
+        program = 'p',      ///< agent to driver: the driver's own text
+        directory = 'd',    ///< agent to driver: change the working directory
+        environment = 'e',  ///< agent to driver: "NAME=value" NUL …: all there is from now on
+        modules = 'm',      ///< agent to driver: load these, a name a line
+        run = 'r',          ///< agent to driver: code to run
     };
     /// Largest payload, bytes.
     static constexpr std::size_t kMaxPayload = std::size_t{16} << 20;

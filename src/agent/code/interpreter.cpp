@@ -60,6 +60,18 @@ Result<std::shared_ptr<Interpreter>> Interpreter::start(asio::any_io_executor ex
     return interpreter;
 }
 
+Result<std::shared_ptr<Interpreter>> Interpreter::adopt(asio::any_io_executor executor,
+                                                        Reaper& reaper, WarmInterpreter warm) {
+    WarmInterpreter::Parts parts = warm.release();
+    auto control = net::adopt_stream(executor, std::move(parts.control));
+    if (!control) return control.error();
+    auto interpreter = std::make_shared<Interpreter>(
+        executor, std::move(*control), OutputPipe::adopt(executor, std::move(parts.output), {}),
+        OutputPipe::adopt(executor, std::move(parts.error), {}));
+    interpreter->watch(reaper, parts.pid);
+    return interpreter;
+}
+
 void Interpreter::watch(Reaper& reaper, pid_t pid) {
     child_ = reaper.watch(pid);
     hold_.emplace(reaper, child_);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/code/control_frame.hpp"
+#include "agent/code/warm_interpreter.hpp"
 #include "agent/process/reaper.hpp"
 #include "agent/process/spawn.hpp"
 #include "agent/stream/output_pipe.hpp"
@@ -21,6 +22,9 @@ class Interpreter : public std::enable_shared_from_this<Interpreter> {
     /// here; what the request passes comes behind. Fails as spawn().
     static Result<std::shared_ptr<Interpreter>> start(asio::any_io_executor executor,
                                                       Reaper& reaper, SpawnRequest request);
+    /// Takes over one that runs; it must not have ended.
+    static Result<std::shared_ptr<Interpreter>> adopt(asio::any_io_executor executor,
+                                                      Reaper& reaper, WarmInterpreter warm);
     Interpreter(asio::any_io_executor executor, std::unique_ptr<net::Stream> control,
                 OutputPipe output, OutputPipe error);
     Interpreter(const Interpreter&) = delete;

@@ -19,6 +19,8 @@ FilePool::~FilePool() {
 
 void FilePool::finish() {
     idle_end_.reset();
+    for (const FinishHook* hook : hooks_)
+        hook->action_();
     if (pool_) pool_->join();
 }
 

@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 
 namespace opensandbox::agent {
 
@@ -41,6 +42,24 @@ class FilePool {
         co_return co_await net::run_blocking(threads(), std::move(job));
     }
 
+    /// While it exists, `action` is called when the pool is finished: for work that waits for
+    /// something else than a disk, and would never be done.
+    class FinishHook {
+      public:
+        FinishHook(FilePool& pool, std::function<void()> action)
+            : pool_(pool), action_(std::move(action)) {
+            pool_.hooks_.insert(this);
+        }
+        FinishHook(const FinishHook&) = delete;
+        FinishHook& operator=(const FinishHook&) = delete;
+        ~FinishHook() { pool_.hooks_.erase(this); }
+
+      private:
+        friend class FilePool;
+        FilePool& pool_;
+        std::function<void()> action_;
+    };
+
   private:
     /// Counts work in flight; the last one to go arms the end of the threads.
     class Lease {
@@ -63,6 +82,7 @@ class FilePool {
     std::unique_ptr<asio::thread_pool> pool_;
     std::unique_ptr<net::Deadline> idle_end_;
     std::size_t in_flight_ = 0;
+    std::set<FinishHook*> hooks_;
 };
 
 }  // namespace opensandbox::agent

@@ -268,6 +268,8 @@ std::span<const FileRoute> file_routes() {
         {"POST", "/files/upload", upload_files, true},
         {"GET", "/files/download", download_file, false},
         {"GET", "/files/watch", watch_files, false, false},
+        {"GET", "/files/archive", pack_files, false, false},
+        {"POST", "/files/archive", unpack_files, true, false},
         {"GET", "/directories/list", list_directory, false},
         {"POST", "/directories", create_directories, true},
         {"DELETE", "/directories", delete_directories, true},

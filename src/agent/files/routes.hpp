@@ -55,5 +55,7 @@ Awaitable<void> search_files(FileCall call);
 Awaitable<void> list_directory(FileCall call);
 Awaitable<void> replace_in_files(FileCall call);
 Awaitable<void> watch_files(FileCall call);
+Awaitable<void> pack_files(FileCall call);
+Awaitable<void> unpack_files(FileCall call);
 
 }  // namespace opensandbox::agent

@@ -1,3 +1,4 @@
+#include "build/cache_key.hpp"
 #include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/standard_streams.hpp"
@@ -59,7 +60,9 @@ Awaitable<Outcome> list(Invocation& invocation) {
     if (!found) co_return found.error();
     json::array items;
     json::array rows;
+    const bool all = invocation.arguments().has("--all");
     for (const auto& image : *found) {
+        if (!all && build::is_cache_reference(image.reference)) continue;
         items.emplace_back(describe(image));
         json::object row = describe(image);
         row["size"] = to_size_text(image.size);
@@ -106,11 +109,61 @@ Awaitable<Outcome> remove(Invocation& invocation) {
     co_return invocation.print_done("Removed: " + reference);
 }
 
+Awaitable<Outcome> inspect(Invocation& invocation) {
+    auto connection = invocation.connect();
+    if (!connection) co_return connection.error();
+    sdk::Images images(*connection);
+    auto details = co_await images.inspect(invocation.arguments().one(kReference));
+    if (!details) co_return details.error();
+    co_return invocation.print_object(describe(*details));
+}
+
+/// Removes the kept steps of builds, but for those in use.
+Awaitable<Outcome> prune_build_cache(Invocation& invocation, sdk::Images images) {
+    auto found = co_await images.list();
+    if (!found) co_return found.error();
+    json::array gone;
+    std::string text;
+    for (const auto& image : *found) {
+        if (!build::is_cache_reference(image.reference)) continue;
+        auto removed = co_await images.remove(image.reference);
+        if (removed) {
+            gone.emplace_back(image.reference);
+            text += "Removed: " + image.reference + "\n";
+        } else if (removed.error().code() != sdk::ErrorCode::conflict &&
+                   removed.error().code() != sdk::ErrorCode::not_found) {
+            co_return removed.error();
+        }
+    }
+    if (invocation.format() == Format::table) co_return invocation.print_raw(text);
+    co_return invocation.print_object(json::object{{"removed", std::move(gone)}});
+}
+
+Awaitable<Outcome> prune(Invocation& invocation) {
+    auto connection = invocation.connect();
+    if (!connection) co_return connection.error();
+    sdk::Images images(*connection);
+    if (invocation.arguments().has("--build-cache")) {
+        co_return co_await prune_build_cache(invocation, images);
+    }
+    auto pruned = co_await images.prune(invocation.arguments().has("--all"));
+    if (!pruned) co_return pruned.error();
+    json::object document;
+    document["removed"] = json::array(pruned->removed.begin(), pruned->removed.end());
+    document["freed"] = pruned->freed;
+    if (invocation.format() != Format::table) co_return invocation.print_object(document);
+    std::string text;
+    for (const std::string& reference : pruned->removed)
+        text += "Removed: " + reference + "\n";
+    co_return invocation.print_raw(text + "Freed: " + to_size_text(pruned->freed) + "\n");
+}
+
 }  // namespace
 
 void add_image_commands(CommandTable& table) {
     Command command = make_document_command("image", "list", "List the server's images.", {}, list);
-    command.examples = {{"image list", "all of them"}};
+    command.options = {{"--all", 'a', "", "Also the steps that 'image build' keeps."}};
+    command.examples = {{"image list", "those that have a name of their own"}};
     table.commands.push_back(std::move(command));
 
     command =
@@ -128,6 +181,18 @@ void add_image_commands(CommandTable& table) {
 
     command = make_document_command("image", "remove", "Remove an image that no sandbox uses.",
                                     {{kReference, "NAME or NAME:TAG."}}, remove);
+    table.commands.push_back(std::move(command));
+
+    command = make_document_command("image", "inspect", "Show what an image is made of.",
+                                    {{kReference, "An image of the server."}}, inspect);
+    table.commands.push_back(std::move(command));
+
+    command = make_document_command("image", "prune",
+                                    "Remove images that lost their name to another.", {}, prune);
+    command.options = {
+        {"--all", 'a', "", "Every image that no sandbox and no snapshot uses."},
+        {"--build-cache", 0, "", "The steps that 'image build' keeps, and only these."},
+    };
     table.commands.push_back(std::move(command));
 }
 

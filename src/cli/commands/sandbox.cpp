@@ -209,9 +209,11 @@ Awaitable<Outcome> metrics(Invocation& invocation) {
 }  // namespace
 
 void add_sandbox_create_command(CommandTable& table);
+void add_sandbox_fork_command(CommandTable& table);
 
 void add_sandbox_commands(CommandTable& table) {
     add_sandbox_create_command(table);
+    add_sandbox_fork_command(table);
     Command command = make_document_command("sandbox", "list", "List sandboxes.", {}, list);
     command.options = {{"--state", 's', "STATE", "Only sandboxes in this state.", true},
                        {"--metadata", 'm', "KEY=VALUE", "Only sandboxes with this label.", true},

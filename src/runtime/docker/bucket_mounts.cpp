@@ -5,7 +5,7 @@
 #include "base/scope_exit.hpp"
 #include "image/digest.hpp"
 #include "net/task.hpp"
-#include "runtime/docker/host_command.hpp"
+#include "runtime/host_command.hpp"
 
 #include <boost/asio/redirect_error.hpp>
 

@@ -1,12 +1,12 @@
 #include "runtime/native/background_job.hpp"
 
+#include "base/descriptor_limit.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/message_socket.hpp"
 #include "runtime/native/worker.hpp"
 
 #include <sys/epoll.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 
 #include <algorithm>
@@ -26,11 +26,7 @@ constexpr std::size_t max_running = 2;
     if (::getppid() != parent) ::_exit(1);
     auto own = become_worker(host, std::move(socket));
     if (!own) ::_exit(1);
-    rlimit files{};
-    if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_cur = files.rlim_max;
-        ::setrlimit(RLIMIT_NOFILE, &files);
-    }
+    raise_descriptor_limit();
     const Status status = job.work();
     const Message answer = status ? Message(DoneReply{}) : Message(FailedReply{0, status.error()});
     if (!send_message(*own, encode(answer))) ::_exit(1);

@@ -4,11 +4,11 @@
 #include "runtime/native/kernel.hpp"
 
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::array<std::string_view, 4> wanted{"cpu", "memory", "pids", "freezer"};
+constexpr std::array<std::string_view, 5> wanted{"cpu", "memory", "pids", "freezer", "blkio"};
+constexpr std::array<std::string_view, 4> wanted_unified{"cpu", "memory", "pids", "io"};
 
 std::vector<std::string> split(std::string_view text, char separator) {
     std::vector<std::string> parts;
@@ -49,20 +50,6 @@ std::string unescape(std::string_view text) {
     return out;
 }
 
-/// The number after `key` in lines of "key value", or 0.
-std::uint64_t counter(const fs::path& file, std::string_view key) {
-    auto text = read_file(file);
-    if (!text) return 0;
-    for (const std::string& line : split(*text, '\n')) {
-        if (!line.starts_with(key) || line.size() <= key.size() || line[key.size()] != ' ')
-            continue;
-        std::uint64_t value = 0;
-        std::from_chars(line.data() + key.size() + 1, line.data() + line.size(), value);
-        return value;
-    }
-    return 0;
-}
-
 /// Turns on what `directory` has for its children; what it has not stays off.
 Status enable_controllers(const fs::path& directory, CgroupHierarchy& tree) {
     std::set<std::string> enabled;
@@ -77,9 +64,21 @@ Status enable_controllers(const fs::path& directory, CgroupHierarchy& tree) {
     return {};
 }
 
+constexpr const char* leaf_name = "opensandbox-init";
+
+/// The cgroup of this process in the tree of v2, or the one above where empty_root() moved it away.
+fs::path own_group(const fs::path& mount) {
+    for (const std::string& line : split(read_file_or_empty("/proc/self/cgroup"), '\n')) {
+        if (!line.starts_with("0::/")) continue;
+        fs::path own = mount / line.substr(4);
+        return own.filename() == leaf_name ? own.parent_path() : own;
+    }
+    return mount;
+}
+
 /// Only the real root may hold processes beside controllers; the root of a container may not.
 void empty_root(const fs::path& root) {
-    const fs::path leaf = root / "opensandbox-init";
+    const fs::path leaf = root / leaf_name;
     ::mkdir(leaf.c_str(), 0755);
     for (int round = 0; round < 10; ++round) {
         auto text = read_file(root / "cgroup.procs");
@@ -97,7 +96,8 @@ Status prepare_unified(CgroupHierarchy& tree, const std::string& group) {
     tree.controllers.clear();
     for (const std::string& name : split(*have, ' ')) {
         const std::string_view bare(name.data(), name.find_last_not_of('\n') + 1);
-        if (std::ranges::find(wanted, bare) != wanted.end()) tree.controllers.emplace(bare);
+        if (std::ranges::find(wanted_unified, bare) != wanted_unified.end())
+            tree.controllers.emplace(bare);
     }
     auto status = enable_controllers(root, tree);
     if (!status && !tree.controllers.empty()) {
@@ -151,6 +151,24 @@ Status set_limits_v2(const CgroupHierarchy& tree, const fs::path& dir, const Res
     return {};
 }
 
+Status limit_io_v2(const fs::path& dir, const std::string& device, const ResourceLimits& want) {
+    std::string text = device;
+    if (want.io_read_rate > 0) text += "rbps=" + std::to_string(want.io_read_rate) + " ";
+    if (want.io_write_rate > 0) text += "wbps=" + std::to_string(want.io_write_rate);
+    return write_file(dir / "io.max", text);
+}
+
+Status limit_io_v1(const fs::path& dir, const std::string& device, const ResourceLimits& want) {
+    if (want.io_read_rate > 0) {
+        auto status = write_file(dir / "blkio.throttle.read_bps_device",
+                                 device + std::to_string(want.io_read_rate));
+        if (!status) return status;
+    }
+    if (want.io_write_rate == 0) return {};
+    return write_file(dir / "blkio.throttle.write_bps_device",
+                      device + std::to_string(want.io_write_rate));
+}
+
 void kill_all(const fs::path& directory, bool unified) {
     if (unified && write_file(directory / "cgroup.kill", "1")) return;
     auto text = read_file(directory / "cgroup.procs");
@@ -182,6 +200,7 @@ std::vector<CgroupHierarchy> find_hierarchies(std::string_view mounts) {
                 if (used && taken.insert(option).second) tree.controllers.insert(option);
             }
             if (tree.controllers.empty()) continue;
+            tree.on_demand = tree.controllers == std::set<std::string>{"blkio"};
         } else {
             continue;
         }
@@ -190,11 +209,17 @@ std::vector<CgroupHierarchy> find_hierarchies(std::string_view mounts) {
     return found;
 }
 
-Result<CgroupTree> CgroupTree::prepare(const std::string& group) {
+Result<CgroupTree> CgroupTree::prepare(const std::string& group, bool delegated) {
     auto mounts = read_file("/proc/self/mounts");
     if (!mounts) return mounts.error();
     CgroupTree result;
     for (CgroupHierarchy& tree : find_hierarchies(*mounts)) {
+        if (delegated) {
+            // Version 1 knows no safe delegation.
+            if (!tree.unified) continue;
+            tree.base = own_group(tree.base);
+            if (::access((tree.base / "cgroup.procs").c_str(), W_OK) < 0) continue;
+        }
         if (tree.unified) {
             if (auto status = prepare_unified(tree, group); !status) return status.error();
         } else {
@@ -202,6 +227,22 @@ Result<CgroupTree> CgroupTree::prepare(const std::string& group) {
             if (::mkdir(tree.base.c_str(), 0755) < 0 && errno != EEXIST) {
                 return last_error("mkdir " + tree.base.string());
             }
+        }
+        result.hierarchies_.push_back(std::move(tree));
+    }
+    return result;
+}
+
+Result<CgroupTree> CgroupTree::find(const std::string& group) {
+    auto mounts = read_file("/proc/self/mounts");
+    if (!mounts) return mounts.error();
+    CgroupTree result;
+    for (CgroupHierarchy& tree : find_hierarchies(*mounts)) {
+        tree.base /= group;
+        if (tree.unified) {
+            const std::string have = read_file_or_empty(tree.base / "cgroup.controllers");
+            for (const std::string& name : split(have, ' '))
+                tree.controllers.insert(name.substr(0, name.find('\n')));
         }
         result.hierarchies_.push_back(std::move(tree));
     }
@@ -237,6 +278,7 @@ void CgroupTree::remove() const {
 Result<SlotCgroup> SlotCgroup::make(const CgroupTree& tree, std::string name) {
     SlotCgroup made(tree, std::move(name), true);
     for (const CgroupHierarchy& hierarchy : tree.hierarchies()) {
+        if (hierarchy.on_demand) continue;
         const fs::path path = hierarchy.base / made.name_;
         if (::mkdir(path.c_str(), 0755) < 0) return last_error("mkdir " + path.string());
     }
@@ -272,7 +314,7 @@ Result<UniqueFd> SlotCgroup::unified_descriptor() const {
 
 Status SlotCgroup::attach(pid_t pid) const {
     for (const CgroupHierarchy& tree : tree_->hierarchies()) {
-        if (tree.unified) continue;
+        if (tree.unified || tree.on_demand) continue;
         auto status = write_file(tree.base / name_ / "cgroup.procs", std::to_string(pid));
         if (!status) return status;
     }
@@ -287,6 +329,28 @@ Status SlotCgroup::set_limits(const ResourceLimits& limits) const {
         if (!status) return status;
     }
     return {};
+}
+
+Status SlotCgroup::limit_io(pid_t pid, const std::set<dev_t>& disks,
+                            const ResourceLimits& limits) const {
+    for (const CgroupHierarchy& tree : tree_->hierarchies()) {
+        const fs::path path = tree.base / name_;
+        if (!tree.controllers.contains(tree.unified ? "io" : "blkio")) continue;
+        if (tree.on_demand) {
+            if (::mkdir(path.c_str(), 0755) < 0) return last_error("mkdir " + path.string());
+            auto joined = write_file(path / "cgroup.procs", std::to_string(pid));
+            if (!joined) return joined;
+        }
+        for (const dev_t disk : disks) {
+            const std::string device =
+                std::to_string(major(disk)) + ":" + std::to_string(minor(disk)) + " ";
+            auto status = tree.unified ? limit_io_v2(path, device, limits)
+                                       : limit_io_v1(path, device, limits);
+            if (!status) return status;
+        }
+        return {};
+    }
+    return Error(ErrorCode::unsupported, "this host has no control group for disks");
 }
 
 void SlotCgroup::set_requests(double cpu_cores, std::uint64_t memory_bytes) const {
@@ -304,21 +368,6 @@ void SlotCgroup::set_requests(double cpu_cores, std::uint64_t memory_bytes) cons
             (void)write_file(path / file, std::to_string(memory_bytes));
         }
     }
-}
-
-CgroupEvents SlotCgroup::events() const {
-    CgroupEvents events;
-    for (const CgroupHierarchy& tree : tree_->hierarchies()) {
-        const fs::path path = tree.base / name_;
-        if (tree.controllers.contains("memory")) {
-            events.oom_kills =
-                counter(path / (tree.unified ? "memory.events" : "memory.oom_control"), "oom_kill");
-        }
-        if (tree.controllers.contains("pids")) {
-            events.pids_refused = counter(path / "pids.events", "max");
-        }
-    }
-    return events;
 }
 
 Status SlotCgroup::remove() {

@@ -19,7 +19,9 @@ namespace opensandbox::runtime::native {
 struct CgroupHierarchy {
     std::filesystem::path base;         ///< our directory in it, holding one directory a slot
     bool unified = false;               ///< cgroup v2
-    std::set<std::string> controllers;  ///< of cpu, memory, pids, freezer
+    std::set<std::string> controllers;  ///< of cpu, memory, pids, freezer; io of v2, blkio of v1
+    /// Slots go in only when they need it: each hierarchy costs its time.
+    bool on_demand = false;
 };
 
 /// Finds hierarchies in the text of /proc/self/mounts. Meets hosts with v1 only, v2 only and both:
@@ -27,18 +29,16 @@ struct CgroupHierarchy {
 /// same controller the first wins. `base` is the mount point: the caller appends its directory.
 std::vector<CgroupHierarchy> find_hierarchies(std::string_view mounts);
 
-/// What a cgroup counted.
-struct CgroupEvents {
-    std::uint64_t oom_kills = 0;
-    std::uint64_t pids_refused = 0;
-};
-
 /// Our directory in each cgroup hierarchy of this host.
 class CgroupTree {
   public:
     /// Makes `group` in every hierarchy and turns the controllers on below it. In a container whose
     /// v2 root holds processes these move to a leaf beside ours first, or v2 would refuse.
-    static Result<CgroupTree> prepare(const std::string& group);
+    /// `delegated`: an ordinary user has no more than what was delegated to the cgroup it runs in,
+    /// which may be nothing; that is no error.
+    static Result<CgroupTree> prepare(const std::string& group, bool delegated = false);
+    /// What prepare() made, for reading; changes nothing.
+    static Result<CgroupTree> find(const std::string& group);
 
     [[nodiscard]] const std::vector<CgroupHierarchy>& hierarchies() const { return hierarchies_; }
     /// Whether some hierarchy limits this ("cpu", "memory", "pids").
@@ -70,10 +70,15 @@ class SlotCgroup {
     Status attach(pid_t pid) const;
     /// 0 leaves a ceiling as it is. Swap counts as memory.
     Status set_limits(const ResourceLimits& limits) const;
+    /// Bytes a second from and to each of these disks (device numbers); 0 leaves it alone. `pid` is
+    /// the slot's only process. Version 1 does not see what is written later out of the page cache.
+    /// `unsupported` where the host cannot limit it.
+    Status limit_io(pid_t pid, const std::set<dev_t>& disks, const ResourceLimits& limits) const;
     /// What it gets of the processor when all want some, and how much memory is taken from it last.
     /// 0 leaves a default; what the host cannot weigh is left out.
     void set_requests(double cpu_cores, std::uint64_t memory_bytes) const;
-    [[nodiscard]] CgroupEvents events() const;
+    /// What the cgroup counted, also after its processes are gone. Nothing of disk and network.
+    [[nodiscard]] Usage usage() const;
     /// Ends what still runs in it and removes the directories; retries for up to two seconds, since
     /// the kernel lets go of the dead a little later.
     Status remove();

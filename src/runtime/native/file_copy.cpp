@@ -21,10 +21,13 @@ constexpr std::size_t piece_size = std::size_t{1} << 20;
 
 /// What overlayfs notes in its writable layer about that very place.
 bool belongs_to_upper(std::string_view name) {
-    constexpr std::array<std::string_view, 5> local{
-        "trusted.overlay.origin", "trusted.overlay.impure", "trusted.overlay.nlink",
-        "trusted.overlay.uuid", "trusted.overlay.upper"};
-    return std::ranges::find(local, name) != local.end();
+    constexpr std::array<std::string_view, 5> local{"origin", "impure", "nlink", "uuid", "upper"};
+    // Where an ordinary user mounted the overlay, user.* stands in for trusted.*.
+    for (const std::string_view prefix : {"trusted.overlay.", "user.overlay."}) {
+        if (name.starts_with(prefix))
+            return std::ranges::find(local, name.substr(prefix.size())) != local.end();
+    }
+    return false;
 }
 
 Status copy_extended_attributes(int from, int to, const std::string& path) {
@@ -70,7 +73,10 @@ Status FileCopy::content(int from, int to, const struct stat& info) {
     if (info.st_size == 0) return {};
     if (reflink_) {
         if (::ioctl(to, FICLONE, from) == 0) return {};
-        reflink_ = false;
+        if (errno == ENOSPC || errno == EDQUOT || errno == EIO) return last_error("share blocks");
+        // What is wrong with one file alone, such as one in use for swapping, says nothing about
+        // the next.
+        if (errno != EINVAL && errno != ETXTBSY) reflink_ = false;
     }
     // Blocks of 512 bytes: a file with fewer than its size takes has holes.
     if (info.st_blocks * 512 >= info.st_size) return range(from, to, 0, info.st_size);

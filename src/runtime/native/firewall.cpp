@@ -20,11 +20,17 @@ using net::nft::Rule;
 
 constexpr std::string_view denied = "denied";
 constexpr std::string_view refuse_chain = "refuse";
+constexpr std::string_view shared_chain = "shared";
+constexpr std::string_view networks_map = "networks";
+constexpr std::string_view members_set = "members";
+constexpr std::uint16_t dns_port = 53;
 
 /// Before connection tracking (-200), so that forged packets leave no entry.
 constexpr std::int32_t before_tracking = -310;
 /// Just before the usual filters (0), so that refusals are ours to word.
 constexpr std::int32_t before_filters = -5;
+/// Where destination translation belongs.
+constexpr std::int32_t destination_translation = -100;
 /// Where source translation belongs.
 constexpr std::int32_t source_translation = 100;
 
@@ -67,6 +73,9 @@ class Table {
     }
 
     void counter(std::string_view counter) { transaction_.add_counter(family_, name_, counter); }
+    void set(std::string_view name, net::nft::SetKind kind) {
+        transaction_.add_set(family_, name_, name, kind);
+    }
     void chain(std::string_view chain) {
         chain_ = chain;
         transaction_.add_chain(family_, name_, chain);
@@ -92,6 +101,15 @@ void write_refuse_chain(Table& table) {
     table.rule(Rule().reject_as_prohibited());
 }
 
+/// Between sandboxes: only members of the same network reach each other.
+void write_shared_chain(Table& table) {
+    table.chain(shared_chain);
+    table.rule(Rule().clear_mark());
+    table.rule(Rule().mark_with_network(networks_map));
+    table.rule(Rule().to_member_of_marked(members_set).clear_mark().accept());
+    table.rule(Rule().clear_mark().go_to(refuse_chain));
+}
+
 /// Forged sources and IPv6.
 void write_prerouting(Table& table, const FirewallOptions& options) {
     table.base_chain("prerouting", "filter", Hook::prerouting, before_tracking);
@@ -112,14 +130,39 @@ void write_input(Table& table, const FirewallOptions& options) {
     table.rule(Rule().connection(net::nft::established | net::nft::related).accept());
     // A reset in answer to a packet out of its window would end the host's own connection.
     table.rule(Rule().connection(net::nft::invalid).count(denied).drop());
+    if (options.resolver_port != 0) {
+        for (const std::uint8_t protocol : {IPPROTO_UDP, IPPROTO_TCP}) {
+            table.rule(Rule()
+                           .is_ipv4()
+                           .destination(options.range.address(1), 32)
+                           .transport(protocol)
+                           .destination_port(options.resolver_port)
+                           .accept());
+        }
+    }
     table.rule(Rule().go_to(refuse_chain));
+}
+
+/// Queries for names go to our own resolver, which listens where no other does.
+void write_redirection(Table& table, const FirewallOptions& options) {
+    if (options.resolver_port == 0) return;
+    table.base_chain("redirect", "nat", Hook::prerouting, destination_translation);
+    for (const std::uint8_t protocol : {IPPROTO_UDP, IPPROTO_TCP}) {
+        table.rule(Rule()
+                       .from_interfaces(options.interface_prefix)
+                       .is_ipv4()
+                       .destination(options.range.address(1), 32)
+                       .transport(protocol)
+                       .destination_port(dns_port)
+                       .translate_destination(options.range.address(1), options.resolver_port));
+    }
 }
 
 void write_forward(Table& table, const FirewallOptions& options) {
     const auto& prefix = options.interface_prefix;
     table.base_chain("forward", "filter", Hook::forward, before_filters);
     table.rule(Rule().from_interfaces(prefix).connection(net::nft::invalid).count(denied).drop());
-    table.rule(Rule().from_interfaces(prefix).to_interfaces(prefix).go_to(refuse_chain));
+    table.rule(Rule().from_interfaces(prefix).to_interfaces(prefix).go_to(shared_chain));
     table.rule(Rule()
                    .to_interfaces(prefix)
                    .connection(net::nft::established | net::nft::related)
@@ -153,8 +196,12 @@ Status install_firewall(const FirewallOptions& options) {
     net::nft::Transaction transaction;
     Table table(transaction, Family::inet, options.table);
     table.counter(denied);
+    table.set(networks_map, net::nft::SetKind::networks);
+    table.set(members_set, net::nft::SetKind::members);
     write_refuse_chain(table);
+    write_shared_chain(table);
     write_prerouting(table, options);
+    write_redirection(table, options);
     write_input(table, options);
     write_forward(table, options);
     write_postrouting(table, options);
@@ -167,6 +214,29 @@ Status install_firewall(const FirewallOptions& options) {
     auto committed = transaction.commit(*socket);
     if (!committed) return committed.error().within("install firewall \"" + options.table + "\"");
     return {};
+}
+
+Status join_network(std::string_view table, const std::string& link, std::uint32_t network) {
+    auto socket = net::NetlinkSocket::open(NETLINK_NETFILTER);
+    if (!socket) return socket.error();
+    net::nft::Transaction transaction;
+    using net::nft::SetKind;
+    transaction.add_element(Family::inet, table, networks_map, SetKind::networks, {link, network});
+    transaction.add_element(Family::inet, table, members_set, SetKind::members, {link, network});
+    return transaction.commit(*socket);
+}
+
+Status leave_network(std::string_view table, const std::string& link, std::uint32_t network) {
+    auto socket = net::NetlinkSocket::open(NETLINK_NETFILTER);
+    if (!socket) return socket.error();
+    net::nft::Transaction transaction;
+    using net::nft::SetKind;
+    transaction.delete_element(Family::inet, table, networks_map, SetKind::networks,
+                               {link, network});
+    transaction.delete_element(Family::inet, table, members_set, SetKind::members, {link, network});
+    auto left = transaction.commit(*socket);
+    if (!left && left.error().code() == ErrorCode::not_found) return {};
+    return left;
 }
 
 Status remove_firewall(std::string_view name) {

@@ -16,6 +16,10 @@ struct FirewallOptions {
     FirewallOptions(std::string table_name, net::Ipv4Range address_range, std::string prefix)
         : table(std::move(table_name)), range(address_range), interface_prefix(std::move(prefix)) {}
 
+    /// Of the gateway, the range's first address, where a resolver answers UDP and TCP; queries to
+    /// the gateway's port 53 go there. 0: none.
+    std::uint16_t resolver_port = 0;
+
     std::string table;     ///< nftables table, family inet; 1 to 255 bytes, [A-Za-z0-9_]
     net::Ipv4Range range;  ///< addresses of the sandboxes
     std::string
@@ -30,8 +34,10 @@ struct FirewallOptions {
 /// - is dropped when it is IPv6, when its source is outside the range, or when the route back to
 ///   its source does not lead over that link (another sandbox's address: routes are per link);
 /// - does not reach any address of this host, unless it answers a connection the host opened, nor
-///   a port of such an address that is handed on elsewhere (published ports of containers);
-/// - does not reach another sandbox, link-local addresses (169.254.0.0/16, where clouds serve
+///   a port of such an address that is handed on elsewhere (published ports of containers), but
+///   the resolver;
+/// - does not reach another sandbox outside of their common network (join_network()), link-local
+/// addresses (169.254.0.0/16, where clouds serve
 ///   instance metadata) or the metadata service at 100.100.100.200;
 /// - may go anywhere else, with the source rewritten to the host's.
 /// New connections are refused at once (TCP reset, otherwise ICMP "administratively prohibited")
@@ -51,6 +57,12 @@ struct FirewallOptions {
 /// Needs CAP_NET_ADMIN. invalid_argument for a bad name or prefix, otherwise the error names the
 /// table and the step the kernel refused.
 Status install_firewall(const FirewallOptions& options);
+
+/// Makes a sandbox's link a member of a network: members reach each other. Forgotten when the rules
+/// are installed anew. `network` is a number of the caller's choice.
+Status join_network(std::string_view table, const std::string& link, std::uint32_t network);
+/// Success also when it is no member.
+Status leave_network(std::string_view table, const std::string& link, std::uint32_t network);
 
 /// Removes the table with all in it; success also when there is none.
 Status remove_firewall(std::string_view table);

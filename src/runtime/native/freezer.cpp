@@ -2,8 +2,6 @@
 
 #include "runtime/native/kernel.hpp"
 
-#include <algorithm>
-
 namespace opensandbox::runtime::native {
 
 namespace {
@@ -14,11 +12,7 @@ bool has_freezer(const CgroupHierarchy& tree) {
 
 }  // namespace
 
-bool Freezer::available(const std::vector<CgroupHierarchy>& hierarchies) {
-    return std::ranges::any_of(hierarchies, has_freezer);
-}
-
-Freezer::Freezer(const CgroupTree& tree, const std::string& slot) {
+Freezer::Freezer(const CgroupTree& tree, const std::string& slot, pid_t first) : processes_(first) {
     for (const CgroupHierarchy& hierarchy : tree.hierarchies()) {
         if (!has_freezer(hierarchy) || unified_) continue;
         directory_ = hierarchy.base / slot;
@@ -27,28 +21,26 @@ Freezer::Freezer(const CgroupTree& tree, const std::string& slot) {
 }
 
 Status Freezer::freeze() const {
-    if (directory_.empty()) {
-        return Error(ErrorCode::unsupported, "this host's control groups cannot freeze");
-    }
+    if (directory_.empty()) return processes_.freeze();
     if (unified_) return write_file(directory_ / "cgroup.freeze", "1");
     return write_file(directory_ / "freezer.state", "FROZEN");
 }
 
 Status Freezer::thaw() const {
-    if (directory_.empty()) return {};
+    if (directory_.empty()) return processes_.thaw();
     if (unified_) return write_file(directory_ / "cgroup.freeze", "0");
     return write_file(directory_ / "freezer.state", "THAWED");
 }
 
 bool Freezer::frozen() const {
-    if (directory_.empty()) return false;
+    if (directory_.empty()) return processes_.frozen();
     if (!unified_) return read_file_or_empty(directory_ / "freezer.state").starts_with("FROZEN");
     const std::string events = read_file_or_empty(directory_ / "cgroup.events");
     return events.find("frozen 1") != std::string::npos;
 }
 
 bool Freezer::asked() const {
-    if (directory_.empty()) return false;
+    if (directory_.empty()) return processes_.asked();
     if (!unified_) return !read_file_or_empty(directory_ / "freezer.state").starts_with("THAWED");
     return read_file_or_empty(directory_ / "cgroup.freeze").starts_with("1");
 }

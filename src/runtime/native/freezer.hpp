@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "runtime/native/cgroup.hpp"
+#include "runtime/native/process_freezer.hpp"
 
 #include <filesystem>
 #include <string>
@@ -9,13 +10,11 @@
 namespace opensandbox::runtime::native {
 
 /// Stops all processes of a slot where they are. Of cgroup v2 where the host has it, since what is
-/// stopped there can be killed; else the freezer of v1.
+/// stopped there can be killed; else the freezer of v1; else signals.
 class Freezer {
   public:
-    Freezer(const CgroupTree& tree, const std::string& slot);
-
-    /// Whether such a host can freeze at all.
-    static bool available(const std::vector<CgroupHierarchy>& hierarchies);
+    /// `first` is process 1 of the slot.
+    Freezer(const CgroupTree& tree, const std::string& slot, pid_t first);
 
     /// Asks the kernel; frozen() says when it is done. To be repeated while it is not: v1 may miss
     /// a process that is being forked.
@@ -30,6 +29,7 @@ class Freezer {
   private:
     std::filesystem::path directory_;  ///< empty: no freezer here
     bool unified_ = false;
+    ProcessFreezer processes_;
 };
 
 }  // namespace opensandbox::runtime::native

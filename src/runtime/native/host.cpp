@@ -34,6 +34,17 @@ std::uint32_t Host::id_base(SlotId slot) const {
     return first_id + (seed + slot.index) % id_ranges * ids_per_slot;
 }
 
+/// FNV-1a of the path, folded to 24 bits.
+std::string tag_of(const std::filesystem::path& state_directory) {
+    std::uint32_t hash = 2166136261U;
+    for (const char c : state_directory.string()) {
+        hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
+    }
+    char text[7];
+    std::snprintf(text, sizeof text, "%06x", (hash ^ (hash >> 24)) & 0xff'ffffU);
+    return text;
+}
+
 std::string slot_name(SlotId slot) {
     char text[8];
     std::snprintf(text, sizeof text, "s%06x", slot.serial & 0xff'ffffU);

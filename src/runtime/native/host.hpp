@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "base/unique_fd.hpp"
 #include "net/ipv4_range.hpp"
 #include "net/route_socket.hpp"
 #include "runtime/native/cgroup.hpp"
@@ -16,6 +17,22 @@
 
 namespace opensandbox::runtime::native {
 
+/// Six hex digits from the state directory: they tell the servers of a host apart.
+std::string tag_of(const std::filesystem::path& state_directory);
+inline std::string link_prefix(const std::string& tag) {
+    return "osb" + tag;
+}
+inline std::string cgroup_group(const std::string& tag) {
+    return "opensandbox-" + tag;
+}
+
+/// Where the resolver of sandboxes gets its queries: bound to the gateway.
+struct ResolverSockets {
+    UniqueFd udp;
+    UniqueFd tcp;
+    std::uint16_t port = 0;  ///< 0: none could be had
+};
+
 /// What spawner, workers and blank slots know about this host. Holds no secret: slots are forked
 /// from processes that have it in memory. Immutable once made.
 struct Host {
@@ -30,13 +47,20 @@ struct Host {
     bool shift_usr = true;  ///< the host's /usr can be shifted, too
     std::vector<sock_filter> filter;  ///< system call filter of the sandboxes
     std::string resolver;             ///< text for /etc/resolv.conf inside
+    ResolverSockets resolver_sockets;
+    std::uint32_t mtu = 1500;    ///< of links: that of the host's way out
+    std::uint32_t ids = 65'536;  ///< of a slot; fewer where this user has fewer
+    /// What sandboxes go without here, a phrase each: for the server's log and for diagnostics.
+    std::vector<std::string> off;
 
     /// Prefix of our links, 9 characters.
-    [[nodiscard]] std::string link_prefix() const { return "osb" + tag; }
+    [[nodiscard]] std::string link_prefix() const { return native::link_prefix(tag); }
     [[nodiscard]] std::string link_name(SlotId slot) const;
     [[nodiscard]] std::string firewall_table() const { return "opensandbox_" + tag; }
-    [[nodiscard]] std::string cgroup_group() const { return "opensandbox-" + tag; }
+    [[nodiscard]] std::string cgroup_group() const { return native::cgroup_group(tag); }
     [[nodiscard]] std::filesystem::path slot_directory(SlotId slot) const;
+    /// Whether slots have a link to this host.
+    [[nodiscard]] bool network() const { return !options.rootless; }
     [[nodiscard]] net::Ipv4Address gateway() const { return range.address(1); }
     [[nodiscard]] net::Ipv4Address address(SlotId slot) const {
         return range.address(slot.index + 2);

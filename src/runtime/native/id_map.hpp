@@ -9,8 +9,11 @@
 
 namespace opensandbox::runtime::native {
 
-/// Maps ids 0 to 65,535 of the process's user namespace to `base` and above on the host.
-Status map_ids(pid_t pid, std::uint32_t base);
+/// Maps the first `count` ids of the process's user namespace to `base` and above of ours.
+Status map_ids(pid_t pid, std::uint32_t base, std::uint32_t count = 65'536);
+
+/// How many ids from 0 on both maps of this process's user namespace have; at most 65,536.
+std::uint32_t ids_of_this_namespace();
 
 /// The user namespace of a process, as a descriptor that keeps it alive.
 Result<UniqueFd> user_namespace_of(pid_t pid);

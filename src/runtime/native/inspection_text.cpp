@@ -1,5 +1,7 @@
 #include "runtime/native/inspection_text.hpp"
 
+#include <array>
+
 namespace opensandbox::runtime::native {
 
 namespace {
@@ -30,17 +32,81 @@ void apply_exit(const json::object& object, Inspection& out) {
     if (out.error.empty()) out.error = reason;
 }
 
+/// Numbers, in the order of the names.
+constexpr std::array<const char*, 6> counter_names{"memoryBytes", "memoryPeakBytes", "pids",
+                                                   "diskBytes",   "receivedBytes",   "sentBytes"};
+
+template <class U>
+auto counters(U& usage) {
+    return std::array{&usage.memory_bytes, &usage.memory_peak_bytes, &usage.pids,
+                      &usage.disk_bytes,   &usage.received_bytes,    &usage.sent_bytes};
+}
+
+json::object usage_json(const Usage& usage) {
+    json::object out;
+    if (usage.cpu_seconds) out["cpuSeconds"] = *usage.cpu_seconds;
+    const auto values = counters(usage);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+        if (*values[i]) out[counter_names[i]] = **values[i];
+    }
+    out["oomKills"] = usage.oom_kills;
+    out["pidsRefused"] = usage.pids_refused;
+    return out;
+}
+
+std::optional<std::uint64_t> counter_of(const json::object& object, const char* name) {
+    auto found = json::get_integer(object, name);
+    if (!found || !*found || **found < 0) return std::nullopt;
+    return static_cast<std::uint64_t>(**found);
+}
+
+Usage parse_usage(const json::object& object) {
+    Usage usage;
+    if (auto seconds = json::get_number(object, "cpuSeconds")) usage.cpu_seconds = *seconds;
+    const auto values = counters(usage);
+    for (std::size_t i = 0; i < values.size(); ++i)
+        *values[i] = counter_of(object, counter_names[i]);
+    usage.oom_kills = counter_of(object, "oomKills").value_or(0);
+    usage.pids_refused = counter_of(object, "pidsRefused").value_or(0);
+    return usage;
+}
+
+void apply_network(const json::object& object, const SandboxDescription& description,
+                   Inspection& out) {
+    const std::string published = value_of(json::get_string(object, "published"));
+    out.ports.emplace_back("44772/tcp", published);
+    const std::string host = published.substr(0, published.rfind(':'));
+    for (const auto& [inside, outside] : description.published) {
+        out.ports.emplace_back(std::to_string(inside) + "/tcp",
+                               host + ":" + std::to_string(outside));
+    }
+    const std::string address = value_of(json::get_string(object, "address"));
+    const bool none = description.no_network || address.empty();
+    out.network_mode = none ? "none" : "native";
+    if (none) return;
+    out.addresses.emplace_back("native", address);
+    if (description.network.empty()) return;
+    // Behind the tenant's name.
+    out.addresses.emplace_back(description.network.substr(description.network.rfind('/') + 1),
+                               address);
+}
+
 }  // namespace
 
 std::string format_view(const SandboxView& view) {
     json::object out;
+    std::string off;
     out["id"] = view.id;
     out["description"] = format_description(view.description);
     out["pid"] = view.pid;
     out["paused"] = view.paused;
-    out["oomKilled"] = view.oom_killed;
+    out["usage"] = usage_json(view.usage);
+    out["layer"] = view.layer;
     out["address"] = view.address;
     out["published"] = view.published;
+    for (const std::string& phrase : view.off)
+        off += (off.empty() ? "" : "; ") + phrase;
+    out["off"] = off;
     if (view.exit) {
         // A signal shows as shells show it.
         out["exitCode"] = view.exit->signal != 0 ? 128 + view.exit->signal : view.exit->code;
@@ -66,18 +132,31 @@ Result<Inspection> parse_view(std::string_view text) {
     out.running = true;
     out.paused = value_of(json::get_bool(object, "paused"));
     out.status = out.paused ? "paused" : "running";
-    out.oom_killed = value_of(json::get_bool(object, "oomKilled"));
+    if (const auto* usage = json::find(object, "usage"); usage && usage->is_object()) {
+        out.usage = parse_usage(usage->get_object());
+    }
+    out.oom_killed = out.usage.oom_kills > 0;
     out.created_at = description->created_at;
     out.started_at = description->created_at;
     if (description->limits.cpu_cores > 0) out.cpu_cores = description->limits.cpu_cores;
     if (description->limits.memory_bytes > 0) out.memory_bytes = description->limits.memory_bytes;
     if (description->limits.pids > 0) out.pids = description->limits.pids;
-    out.network_mode = "native";
-    out.addresses.emplace_back("native", value_of(json::get_string(object, "address")));
-    out.ports.emplace_back("44772/tcp", value_of(json::get_string(object, "published")));
+    const ResourceLimits& limits = description->limits;
+    if (limits.disk_bytes > 0) out.disk_bytes = limits.disk_bytes;
+    if (limits.open_files > 0) out.open_files = limits.open_files;
+    if (limits.network_rate > 0) out.network_rate = limits.network_rate;
+    apply_network(object, *description, out);
+    const std::string off = value_of(json::get_string(object, "off"));
+    if (!off.empty()) out.labels.emplace_back("off-on-this-host", off);
     out.environment = std::move(description->environment);
     apply_exit(object, out);
     return out;
+}
+
+std::string layer_of_view(std::string_view text) {
+    auto document = json::parse(text);
+    if (!document || !document->is_object()) return {};
+    return value_of(json::get_string(document->get_object(), "layer"));
 }
 
 }  // namespace opensandbox::runtime::native

@@ -72,6 +72,7 @@ std::string format_entry(const JournalEntry& entry) {
                       "\nindex " + std::to_string(entry.slot.index) + "\npid " +
                       std::to_string(entry.pid) + "\nstart " + std::to_string(entry.start_time) +
                       "\nport " + std::to_string(entry.port) + "\n";
+    if (!entry.boot.empty()) out += "boot " + one_line(entry.boot) + "\n";
     if (!entry.digest.empty()) out += "digest " + one_line(entry.digest) + "\n";
     if (entry.paused) out += "paused 1\n";
     if (entry.exit) {
@@ -92,6 +93,7 @@ Result<JournalEntry> parse_entry(std::string_view text) {
     entry.pid = lines.number<pid_t>("pid");
     entry.start_time = lines.number<std::uint64_t>("start");
     entry.port = lines.number<std::uint16_t>("port");
+    if (lines.has("boot")) entry.boot = lines.text("boot");
     if (lines.has("digest")) entry.digest = lines.text("digest");
     entry.paused = lines.has("paused");
     if (lines.has("code")) {

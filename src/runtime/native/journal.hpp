@@ -21,6 +21,7 @@ struct JournalEntry {
     std::uint64_t start_time = 0;  ///< of that process: pids are used again
     std::uint16_t port = 0;
     bool paused = false;
+    std::string boot;    ///< of the kernel it lived under; empty: not known
     std::string digest;  ///< of the image below it, which must stay
     std::optional<Exit> exit;
 };

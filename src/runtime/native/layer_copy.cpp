@@ -36,7 +36,11 @@ struct Level {
 
 class LayerCopy {
   public:
-    LayerCopy(UniqueFd from, UniqueFd to) : from_(std::move(from)), to_(std::move(to)) {}
+    LayerCopy(UniqueFd from, UniqueFd to, LayerFiles files)
+        : from_(std::move(from)),
+          to_(std::move(to)),
+          files_kept_(files),
+          link_(files == LayerFiles::linked) {}
 
     Status run() {
         struct stat info{};
@@ -102,6 +106,12 @@ class LayerCopy {
             return Error(ErrorCode::io, path_ + ": lies on another file system");
         }
         if (S_ISDIR(info.st_mode)) return copy_directory(from, to, name, info);
+        if (files_kept_ == LayerFiles::linked && S_ISSOCK(info.st_mode)) return {};
+        if (link_ && S_ISREG(info.st_mode)) {
+            if (::linkat(from, name, to, name, 0) == 0) return {};
+            // Another file system, too many names, or not allowed here.
+            if (errno != EMLINK) link_ = false;
+        }
         if (info.st_nlink > 1) {
             const auto known = links_.find(info.st_ino);
             if (known != links_.end()) {
@@ -159,6 +169,8 @@ class LayerCopy {
     UniqueFd from_;
     UniqueFd to_;
     dev_t device_ = 0;
+    LayerFiles files_kept_;
+    bool link_;  ///< until it does not work
     FileCopy files_;
     std::vector<Level> levels_;
     std::map<ino_t, std::string> links_;  ///< of files with several names, the first in the copy
@@ -167,14 +179,15 @@ class LayerCopy {
 
 }  // namespace
 
-Status copy_layer(const std::filesystem::path& from, const std::filesystem::path& to) {
+Status copy_layer(const std::filesystem::path& from, const std::filesystem::path& to,
+                  LayerFiles files) {
     constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     UniqueFd in(::open(from.c_str(), flags));
     if (!in) return last_error("open " + from.string());
     if (::mkdir(to.c_str(), 0700) < 0) return last_error("mkdir " + to.string());
     UniqueFd out(::open(to.c_str(), flags));
     if (!out) return last_error("open " + to.string());
-    return LayerCopy(std::move(in), std::move(out)).run();
+    return LayerCopy(std::move(in), std::move(out), files).run();
 }
 
 }  // namespace opensandbox::runtime::native

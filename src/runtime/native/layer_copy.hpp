@@ -9,11 +9,18 @@ namespace opensandbox::runtime::native {
 /// Directories nested deeper than this are refused: each level costs two descriptors.
 inline constexpr std::size_t max_layer_depth = 2'000;
 
+/// What a copy need not keep apart.
+enum class LayerFiles : bool {
+    copied,
+    linked,  ///< files get another name where they can; for layers that never change. No sockets.
+};
+
 /// Copies a writable layer of an overlay to `to`, which must not exist, so that it serves as a
 /// lower: owners, modes, times, hard links, holes, whiteouts and extended attributes are kept, but
 /// those by which overlayfs remembers where a file of the writable layer came from. Shares the data
 /// where the file system can. Follows no link and leaves the file system of `from` never. Nobody
 /// may write to `from` meanwhile. On failure the caller removes what is there. Blocks.
-Status copy_layer(const std::filesystem::path& from, const std::filesystem::path& to);
+Status copy_layer(const std::filesystem::path& from, const std::filesystem::path& to,
+                  LayerFiles files = LayerFiles::copied);
 
 }  // namespace opensandbox::runtime::native

@@ -3,6 +3,7 @@
 #include "runtime/native/kernel.hpp"
 
 #include <sys/socket.h>
+#include <sys/un.h>
 
 #include <array>
 #include <cerrno>
@@ -103,6 +104,24 @@ Result<ReceivedMessage> receive_message(int socket) {
     message.closed = got == 0;
     message.bytes.resize(static_cast<std::size_t>(got));
     return message;
+}
+
+Result<UniqueFd> connect_message_socket(const std::filesystem::path& path) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path.string().size() >= sizeof address.sun_path) {
+        return Error(ErrorCode::invalid_argument,
+                     "state directory: its path is longer than a socket's may be");
+    }
+    std::strcpy(address.sun_path, path.c_str());
+    UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) return last_error("socket");
+    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) < 0) {
+        return Error(ErrorCode::unavailable,
+                     "no spawner at " + path.string() + ": " + std::strerror(errno));
+    }
+    widen_buffers(fd.get());
+    return fd;
 }
 
 }  // namespace opensandbox::runtime::native

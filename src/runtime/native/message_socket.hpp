@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,10 @@ struct MessagePair {
 
 /// A connected pair; both ends close on exec.
 Result<MessagePair> message_pair();
+
+/// Connects to the spawner that listens at `path`, without blocking later on. `unavailable` when
+/// nobody does.
+Result<UniqueFd> connect_message_socket(const std::filesystem::path& path);
 
 /// Lets a socket hold several messages of the longest kind.
 void widen_buffers(int socket);

@@ -2,12 +2,15 @@
 
 #include "base/log.hpp"
 #include "net/task.hpp"
-#include "runtime/native/freezer.hpp"
+#include "runtime/native/boot_record.hpp"
 #include "runtime/native/inspection_text.hpp"
 #include "runtime/native/journal.hpp"
 #include "runtime/native/kernel.hpp"
+#include "runtime/native/layer_copy.hpp"
+#include "runtime/native/layer_image.hpp"
 #include "runtime/native/log_selection.hpp"
 #include "runtime/native/request_plan.hpp"
+#include "runtime/native/slot_usage.hpp"
 #include "runtime/native/spawner_link.hpp"
 #include "runtime/native/spawner_options.hpp"
 
@@ -16,6 +19,9 @@
 namespace opensandbox::runtime::native {
 
 namespace {
+
+/// Files of a writable layer that are looked at to tell its size.
+constexpr std::size_t most_counted = 200'000;
 
 /// Whether a snapshot, or a sandbox whose spawner wrote it down, stands on this image.
 bool image_needed(const std::filesystem::path& state_directory, const std::string& digest) {
@@ -34,15 +40,37 @@ bool image_needed(const std::filesystem::path& state_directory, const std::strin
     return false;
 }
 
+Result<SnapshotContent> snapshot_content(const SnapshotFiles& files, const std::string& id) {
+    auto record = files.read(id);
+    if (!record) return record.error();
+    if (!record->image.usr.empty()) {
+        return Error(ErrorCode::conflict,
+                     "the snapshot stands on the image \"host\", which is made of this machine's "
+                     "own /usr: that is no layer that an image could hold; start from an imported "
+                     "or pulled image instead");
+    }
+    SnapshotContent content;
+    content.image_digest = record->image.digest;
+    for (auto name = record->layers.rbegin(); name != record->layers.rend(); ++name) {
+        content.layers.emplace_back([from = files.layer(*name) / "u"](const auto& to) {
+            return copy_layer(from, to, LayerFiles::linked);
+        });
+    }
+    return content;
+}
+
 class NativeRuntime final : public Runtime {
   public:
     NativeRuntime(asio::any_io_executor executor, asio::thread_pool& blocking, image::Store& images,
                   NativeOptions options)
-        : blocking_(&blocking),
+        : executor_(executor),
+          blocking_(&blocking),
+          state_directory_(options.state_directory),
           images_(&images),
           planner_(images, options),
-          can_freeze_(
-              Freezer::available(find_hierarchies(read_file_or_empty("/proc/self/mounts")))),
+          pull_image_(options.pull_image),
+          pull_always_(options.pull_always),
+          host_restarted_(restarted_since(options.state_directory)),
           link_(std::make_shared<SpawnerLink>(std::move(executor), blocking, options)) {
         images.protect([state = options.state_directory](const std::string& digest) {
             return image_needed(state, digest);
@@ -52,6 +80,7 @@ class NativeRuntime final : public Runtime {
     ~NativeRuntime() override { link_->stop(); }
 
     [[nodiscard]] std::string_view error_prefix() const override { return "NATIVE"; }
+    [[nodiscard]] bool host_restarted() const override { return host_restarted_; }
     [[nodiscard]] Figures figures() const override { return link_->figures(); }
     void on_exit(std::function<void(const std::string&, const Exit&)> listener) override {
         link_->on_exit(std::move(listener));
@@ -64,41 +93,111 @@ class NativeRuntime final : public Runtime {
                 log::warn("image host is not ready", {{"error", host.error().message()}});
             }
         });
-        return link_->start();
+        auto started = co_await link_->start();
+        if (started) keep_warm();
+        co_return started;
     }
     Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override;
     Awaitable<Status> destroy(const std::string& id) override;
     Awaitable<Result<std::vector<Observed>>> list() override;
     [[nodiscard]] Capabilities capabilities() const override {
         Capabilities capabilities;
-        capabilities.pause = can_freeze_;
-        capabilities.snapshots = can_freeze_;
+        capabilities.pause = true;
+        capabilities.snapshots = true;
+        capabilities.snapshot_content = true;
+        capabilities.forks = true;
         capabilities.pools = true;
         capabilities.hooks = true;
         capabilities.host_volumes = true;
         capabilities.claim_volumes = true;
+        capabilities.fine_limits = true;
+        capabilities.networks = true;
+        capabilities.memory_volumes = true;
         return capabilities;
     }
     Awaitable<Status> pause(const std::string& id) override;
     Awaitable<Status> resume(const std::string& id) override;
     Awaitable<Result<SnapshotReference>> snapshot(const std::string& sandbox_id,
                                                   const std::string& snapshot_id) override;
+    Awaitable<Result<SnapshotReference>> fork(const std::string& sandbox_id,
+                                              const std::string& fork_id) override;
     Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot) override;
     Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots() override;
+    Awaitable<Result<SnapshotContent>> open_snapshot(const SnapshotReference& snapshot) override;
     Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query) override;
     Awaitable<Result<Inspection>> inspect(const std::string& id) override;
+    Awaitable<Result<std::vector<SandboxUsage>>> usage(std::size_t limit) override;
     Awaitable<void> stop() override {
         link_->stop();
         co_return;
     }
 
   private:
+    Awaitable<Result<CreateRequest>> plan(const SandboxSpec& spec,
+                                          std::shared_ptr<std::vector<std::string>> made);
+    Awaitable<Status> pull(const SandboxSpec& spec);
+    Awaitable<Result<SnapshotReference>> keep(std::string sandbox, std::string name,
+                                              bool for_copies);
+
+    /// Tells the spawner which images declare programs to be started ahead.
+    void keep_warm() {
+        asio::post(*blocking_,
+                   [planner = planner_, executor = executor_, weak = std::weak_ptr(link_)] {
+                       asio::post(executor, [images = planner.warm_images(), weak]() mutable {
+                           if (const auto link = weak.lock()) link->keep_warm(std::move(images));
+                       });
+                   });
+    }
+
+    asio::any_io_executor executor_;
     asio::thread_pool* blocking_;
+    std::filesystem::path state_directory_;
     image::Store* images_;
     RequestPlanner planner_;
-    bool can_freeze_;
+    decltype(NativeOptions::pull_image) pull_image_;
+    bool pull_always_;
+    bool host_restarted_;
     std::shared_ptr<SpawnerLink> link_;
 };
+
+/// The image's registry decides how long this takes; the create waits for it.
+Awaitable<Status> NativeRuntime::pull(const SandboxSpec& spec) {
+    std::string reference = spec.image;
+    std::optional<model::RegistryLogin> login = spec.image_auth;
+    auto pulled = co_await pull_image_(std::move(reference), std::move(login));
+    if (pulled) co_return pulled;
+    Error error = pulled.error();
+    // What is wrong with the name itself says so.
+    if (error.code() == ErrorCode::invalid_argument && error.wire().empty() &&
+        !image::normalize_reference(spec.image)) {
+        co_return error;
+    }
+    co_return error.as("NATIVE::SANDBOX_IMAGE_PULL_FAILED");
+}
+
+Awaitable<Result<CreateRequest>> NativeRuntime::plan(
+    const SandboxSpec& spec, std::shared_ptr<std::vector<std::string>> made) {
+    using Planned = Result<CreateRequest>;
+    const bool pullable = pull_image_ && !spec.snapshot;
+    if (pullable && pull_always_) {
+        auto name = image::normalize_reference(spec.image);
+        Status pulled;
+        if (!name || *name != "host") pulled = co_await pull(spec);
+        if (!pulled) co_return Planned(pulled.error());
+    }
+    if (!pull_always_) {
+        auto at_once = planner_.plan_at_once(spec);
+        if (at_once) co_return std::move(*at_once);
+    }
+    std::function<Planned()> work = [this, &spec, made] { return planner_.plan(spec, *made); };
+    auto planned = co_await net::run_blocking<Planned>(*blocking_, work);
+    const bool missing = !planned && planned.error().code() == ErrorCode::not_found &&
+                         planned.error().wire() == "NATIVE::SANDBOX_IMAGE_PULL_FAILED";
+    if (!missing || !pullable || pull_always_) co_return planned;
+    auto pulled = co_await pull(spec);
+    if (!pulled) co_return Planned(pulled.error());
+    co_return co_await net::run_blocking<Planned>(*blocking_, std::move(work));
+}
 
 Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
     using Created = Result<Endpoints>;
@@ -106,26 +205,31 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
         co_return Created(Error(ErrorCode::invalid_argument, "entrypoint: must not be empty"));
     }
     auto made = std::make_shared<std::vector<std::string>>();
-    std::function<Result<CreateRequest>()> plan = [this, &spec, made] {
-        return planner_.plan(spec, *made);
-    };
-    auto request = co_await net::run_blocking<Result<CreateRequest>>(*blocking_, std::move(plan));
-    Result<std::uint16_t> port = request ? Result<std::uint16_t>(0) : request.error();
+    auto request = co_await plan(spec, made);
+    Result<HostPorts> ports = request ? Result<HostPorts>(HostPorts()) : request.error();
     std::string host;
     if (request) {
         auto client = co_await link_->client();
         if (client) {
-            port = co_await (*client)->create(std::move(*request));
+            ports = co_await (*client)->create(std::move(*request));
             host = (*client)->spawner().publish_host;
         } else {
-            port = client.error();
+            ports = client.error();
         }
     }
-    if (port) co_return Created(AgentAddress(host, *port));
+    if (ports) {
+        Endpoints endpoints(AgentAddress(host, ports->agent));
+        const auto& inside = spec.network.published;
+        for (std::size_t i = 0; i < std::min(inside.size(), ports->published.size()); ++i) {
+            endpoints.published.emplace_back(inside[i],
+                                             static_cast<std::uint16_t>(ports->published[i]));
+        }
+        co_return Created(std::move(endpoints));
+    }
     if (!made->empty()) {
         asio::post(*blocking_, [planner = planner_, made] { planner.undo(*made); });
     }
-    co_return Created(port.error());
+    co_return Created(ports.error());
 }
 
 Awaitable<Status> NativeRuntime::destroy(const std::string& id) {
@@ -159,13 +263,21 @@ Awaitable<Status> NativeRuntime::resume(const std::string& id) {
 
 Awaitable<Result<SnapshotReference>> NativeRuntime::snapshot(const std::string& sandbox_id,
                                                              const std::string& snapshot_id) {
+    return keep(sandbox_id, snapshot_id, false);
+}
+
+Awaitable<Result<SnapshotReference>> NativeRuntime::fork(const std::string& sandbox_id,
+                                                         const std::string& fork_id) {
+    return keep(sandbox_id, fork_id, true);
+}
+
+Awaitable<Result<SnapshotReference>> NativeRuntime::keep(std::string sandbox, std::string name,
+                                                         bool for_copies) {
     using Taken = Result<SnapshotReference>;
-    const std::string sandbox = sandbox_id;
-    const std::string name = snapshot_id;
     SnapshotReference reference(name, name);
     auto client = co_await link_->client();
     if (!client) co_return Taken(client.error());
-    auto status = co_await (*client)->snapshot(sandbox, name);
+    auto status = co_await (*client)->snapshot(sandbox, name, for_copies);
     if (status) co_return Taken(std::move(reference));
     const bool unknown = status.error().code() == ErrorCode::unavailable ||
                          status.error().code() == ErrorCode::timeout;
@@ -193,6 +305,7 @@ Awaitable<Result<std::vector<SnapshotReference>>> NativeRuntime::list_snapshots(
         if (!records) return records.error();
         std::vector<SnapshotReference> out;
         for (const SnapshotRecord& record : *records) {
+            if (record.source) continue;
             out.emplace_back(record.id, record.id);
             // The state directory is this server's alone.
             out.back().owned = true;
@@ -200,6 +313,14 @@ Awaitable<Result<std::vector<SnapshotReference>>> NativeRuntime::list_snapshots(
         return out;
     };
     co_return co_await net::run_blocking<Listed>(*blocking_, std::move(read));
+}
+
+Awaitable<Result<SnapshotContent>> NativeRuntime::open_snapshot(const SnapshotReference& snapshot) {
+    using Opened = Result<SnapshotContent>;
+    std::function<Opened()> read = [files = planner_.snapshots(), name = snapshot.id] {
+        return snapshot_content(files, name);
+    };
+    co_return co_await net::run_blocking<Opened>(*blocking_, std::move(read));
 }
 
 Awaitable<Result<std::string>> NativeRuntime::logs(const std::string& id, const LogQuery& query) {
@@ -220,7 +341,33 @@ Awaitable<Result<Inspection>> NativeRuntime::inspect(const std::string& id) {
     if (!client) co_return Seen(client.error());
     auto view = co_await (*client)->view(name);
     if (!view) co_return Seen(view.error());
-    co_return parse_view(*view);
+    auto seen = parse_view(*view);
+    if (!seen || seen->usage.disk_bytes) co_return seen;
+    // Without a file system of its own what it wrote has to be counted.
+    const std::filesystem::path layer = layer_of_view(*view);
+    std::function<std::uint64_t()> count = [layer] {
+        return directory_usage(layer / "u", most_counted) +
+               directory_usage(layer / "u2", most_counted);
+    };
+    if (!layer.empty()) {
+        seen->usage.disk_bytes =
+            co_await net::run_blocking<std::uint64_t>(*blocking_, std::move(count));
+    }
+    co_return seen;
+}
+
+/// The spawner says which sandbox is where; reading its counters is no work for it.
+Awaitable<Result<std::vector<SandboxUsage>>> NativeRuntime::usage(std::size_t limit) {
+    using Measured = Result<std::vector<SandboxUsage>>;
+    if (limit == 0) co_return Measured(std::vector<SandboxUsage>());
+    auto client = co_await link_->client();
+    if (!client) co_return Measured(client.error());
+    auto slots = co_await (*client)->slots(static_cast<std::uint32_t>(limit));
+    if (!slots) co_return Measured(slots.error());
+    std::function<Measured()> measure = [state = state_directory_, text = std::move(*slots)] {
+        return Measured(measure_slots(state, text));
+    };
+    co_return co_await net::run_blocking<Measured>(*blocking_, std::move(measure));
 }
 
 }  // namespace

@@ -1,12 +1,16 @@
 #pragma once
 
 #include "image/store.hpp"
+#include "runtime/native/pool_demand.hpp"
+#include "runtime/native/warm_options.hpp"
 #include "runtime/runtime.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
 #include <filesystem>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,12 +21,28 @@ struct NativeOptions {
     NativeOptions() = default;
     std::filesystem::path state_directory;
     std::string address_range = "10.77.0.0/16";  ///< IPv4, /8 to /28; first address is the gateway
-    std::uint32_t pool_size = 8;                 ///< blank slots kept ready, 0..1000
+    PoolSettings pool;                           ///< blank slots kept ready
+    WarmOptions warm;                            ///< slots with their image and programs started
     std::string publish_host = "127.0.0.1";      ///< where agents listen on the host
-    std::uint64_t default_pids = 4096;
+    /// Of requests that state none; 0 leaves that out. Only pids always has one.
+    ResourceLimits defaults = default_limits();
+    bool network_off = false;  ///< sandboxes that ask for no network have none
     /// storage.allowed_host_paths: absolute; host volumes lie in one of them. Empty refuses all.
     std::vector<std::string> allowed_host_paths;
+    /// Brings an image that the store does not have into it, with this login if any. Null: images
+    /// are never pulled.
+    std::function<Awaitable<Status>(std::string reference,
+                                    std::optional<model::RegistryLogin> login)>
+        pull_image;
+    bool pull_always = false;  ///< also an image that the store has: there may be a newer one
+    bool rootless = false;     ///< enter_user_namespace() was called
     std::filesystem::path executable = "/proc/self/exe";  ///< started as the spawner
+
+    static ResourceLimits default_limits() {
+        ResourceLimits limits;
+        limits.pids = 4096;
+        return limits;
+    }
 };
 
 /// Sandboxes on this host without any daemon but our own spawner. `images` is borrowed; blocking

@@ -104,6 +104,10 @@ Result<Overlay> build_overlay(const OverlaySpec& spec) {
         if (auto s = configure(context.get(), FSCONFIG_SET_FD, key, fd.get()); !s) return s.error();
         built.scaffold.push_back(std::move(fd));
     }
+    if (spec.user_attributes &&
+        ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "userxattr", nullptr, 0) < 0) {
+        return last_error("overlay userxattr");
+    }
     {
         FileSystemIds as_slot(spec.id_base);
         auto status = configure(context.get(), FSCONFIG_CMD_CREATE, nullptr, 0);

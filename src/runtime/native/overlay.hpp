@@ -26,6 +26,8 @@ struct OverlaySpec {
     const char* upper = "u";              ///< in base
     const char* work = "w";
     std::uint32_t id_base = 0;  ///< host id of the slot's root
+    /// Notes of overlayfs are user.* attributes: all that one in a user namespace may write.
+    bool user_attributes = false;
 };
 
 /// A mount that is attached nowhere yet.

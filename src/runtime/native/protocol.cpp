@@ -12,6 +12,7 @@ namespace {
 constexpr std::size_t max_elements = 10'000;
 
 void fields(auto& a, VolumeMount& m);
+void fields(auto& a, CreateRequest& m);
 
 class Writer {
   public:
@@ -50,6 +51,7 @@ class Writer {
         put(ticks);
     }
     void put(VolumeMount& volume) { fields(*this, volume); }
+    void put(CreateRequest& request) { fields(*this, request); }
     void put(std::optional<Exit>& exit);
 
     std::string take() { return std::move(out_); }
@@ -109,6 +111,7 @@ class Reader {
         at = Timestamp(std::chrono::microseconds(ticks));
     }
     void put(VolumeMount& volume) { fields(*this, volume); }
+    void put(CreateRequest& request) { fields(*this, request); }
     void put(std::optional<Exit>& exit);
 
     [[nodiscard]] bool finished() const { return good_ && in_.empty(); }
@@ -138,25 +141,31 @@ void fields(auto& a, Exit& m) {
     put_all(a, m.code, m.signal, m.reason, m.message, m.at);
 }
 void fields(auto& a, VolumeMount& m) {
-    put_all(a, m.name, m.source, m.sub_path, m.target, m.read_only);
+    put_all(a, m.name, m.source, m.sub_path, m.target, m.read_only, m.size);
 }
 void fields(auto& a, SlotId& m) {
     put_all(a, m.serial, m.index);
 }
 void fields(auto& a, Hello& m) {
-    put_all(a, m.version, m.pool_size);
+    put_all(a, m.version, m.pool.size, m.pool.max, m.pool.idle_seconds);
 }
 void fields(auto& a, HelloReply& m) {
-    put_all(a, m.version, m.address_range, m.publish_host);
+    put_all(a, m.version, m.program, m.address_range, m.publish_host, m.off);
 }
 void fields(auto& a, CreateRequest& m) {
     put_all(a, m.request, m.id, m.image, m.digest, m.image_env, m.layers, m.snapshot_layers, m.usr,
             m.env, m.entrypoint, m.working_directory, m.user, m.limits.cpu_cores,
-            m.limits.memory_bytes, m.limits.pids, m.cpu_request, m.memory_request, m.volumes,
-            m.claims, m.own_claims, m.start_seconds, m.hooks, m.agent_token, m.hostname);
+            m.limits.memory_bytes, m.limits.pids, m.limits.disk_bytes, m.limits.open_files,
+            m.limits.network_rate, m.limits.io_read_rate, m.limits.io_write_rate, m.cpu_request,
+            m.memory_request, m.volumes, m.claims, m.own_claims, m.start_seconds, m.hooks,
+            m.agent_token, m.hostname, m.no_network, m.network, m.published, m.warm,
+            m.warm_pool.size, m.warm_pool.max, m.warm_pool.idle_seconds);
+}
+void fields(auto& a, WarmImages& m) {
+    put_all(a, m.images);
 }
 void fields(auto& a, CreateReply& m) {
-    put_all(a, m.request, m.port);
+    put_all(a, m.request, m.ports.agent, m.ports.published);
 }
 void fields(auto& a, DestroyRequest& m) {
     put_all(a, m.request, m.id);
@@ -166,7 +175,8 @@ void fields(auto& a, ListRequest& m) {
 }
 void fields(auto& a, ObservedReply& m) {
     put_all(a, m.request, m.sandbox.id, m.sandbox.endpoints.agent.host,
-            m.sandbox.endpoints.agent.port, m.sandbox.paused, m.sandbox.exit);
+            m.sandbox.endpoints.agent.port, m.sandbox.endpoints.published, m.sandbox.paused,
+            m.sandbox.exit);
 }
 void fields(auto& a, DoneReply& m) {
     put_all(a, m.request);
@@ -179,8 +189,10 @@ void fields(auto& a, ExitNotice& m) {
     fields(a, m.exit);
 }
 void fields(auto& a, FiguresNotice& m) {
-    put_all(a, m.figures.slots_ready, m.figures.slot_hits, m.figures.slot_misses,
-            m.figures.sandboxes);
+    put_all(a, m.figures.slots_ready, m.figures.slots_target, m.figures.slot_hits,
+            m.figures.slot_misses, m.figures.slot_refills, m.figures.slot_refill_seconds,
+            m.figures.warm_ready, m.figures.warm_target, m.figures.warm_hits, m.figures.warm_misses,
+            m.figures.warm_failures, m.figures.sandboxes);
 }
 void fields(auto& a, MakeSlot& m) {
     fields(a, m.slot);
@@ -207,7 +219,7 @@ void fields(auto& a, ResumeRequest& m) {
     put_all(a, m.request, m.id);
 }
 void fields(auto& a, SnapshotRequest& m) {
-    put_all(a, m.request, m.id, m.snapshot);
+    put_all(a, m.request, m.id, m.snapshot, m.for_copies);
 }
 void fields(auto& a, RemoveSnapshotRequest& m) {
     put_all(a, m.request, m.snapshot);
@@ -217,6 +229,12 @@ void fields(auto& a, LogsRequest& m) {
 }
 void fields(auto& a, InspectRequest& m) {
     put_all(a, m.request, m.id);
+}
+void fields(auto& a, SlotsRequest& m) {
+    put_all(a, m.request, m.limit);
+}
+void fields(auto& a, NetworkMember& m) {
+    put_all(a, m.address, m.network, m.names);
 }
 void fields(auto& a, TextReply& m) {
     put_all(a, m.request, m.text);

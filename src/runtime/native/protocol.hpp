@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "runtime/native/pool_demand.hpp"
 #include "runtime/runtime.hpp"
 
 #include <cstdint>
@@ -15,7 +16,7 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 2;
+inline constexpr std::uint32_t protocol_version = 4;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -30,23 +31,26 @@ struct SlotId {
 /// First word of a server.
 struct Hello {
     std::uint32_t version = protocol_version;
-    std::uint32_t pool_size = 0;
+    PoolSettings pool;
 };
 
 /// The spawner's answer; the connection serves requests from here on.
 struct HelloReply {
     std::uint32_t version = protocol_version;
+    std::string program;  ///< kSpawnerProgram of the spawner
     std::string address_range;
     std::string publish_host;
+    std::vector<std::string> off;  ///< what sandboxes go without on this host, a phrase each
 };
 
-/// A directory or file of the host that a sandbox gets.
+/// A directory or file of the host that a sandbox gets, or a file system in memory.
 struct VolumeMount {
     std::string name;      ///< in the request, for messages
-    std::string source;    ///< real path on the host, without links
+    std::string source;    ///< real path on the host, without links; empty: in memory
     std::string sub_path;  ///< below it, or empty
     std::string target;    ///< absolute, inside
     bool read_only = false;
+    std::uint64_t size = 0;  ///< bytes; of what is in memory only
 };
 
 /// Makes a sandbox. Passed on to the slot as it is, with the slot's own fields filled in.
@@ -73,11 +77,27 @@ struct CreateRequest {
     std::string hooks;                    ///< OPENSANDBOX_LIFECYCLE for the agent, or empty
     std::string agent_token;
     std::string hostname;
+    bool no_network = false;
+    std::string network;                   ///< shared one, with its tenant; empty: none
+    std::vector<std::uint32_t> published;  ///< its ports that get one of the host's
+    std::string warm;                      ///< programs started ahead in its slots, JSON, or empty
+    PoolSettings warm_pool{0, 0, 60};      ///< how many such slots
+};
+
+/// The images whose slots a server wants warm, each as a request for a sandbox of it.
+struct WarmImages {
+    std::vector<CreateRequest> images;
+};
+
+/// Where a sandbox is reached on the host.
+struct HostPorts {
+    std::uint16_t agent = 0;
+    std::vector<std::uint32_t> published;  ///< in the request's order
 };
 
 struct CreateReply {
     std::uint64_t request = 0;
-    std::uint16_t port = 0;
+    HostPorts ports;
 };
 
 struct DestroyRequest {
@@ -113,11 +133,12 @@ struct ResumeRequest {
     std::uint64_t request = 0;
     std::string id;
 };
-/// Undone when the connection is lost meanwhile.
+/// Undone when the connection is lost meanwhile; with `for_copies`, also when it is lost later.
 struct SnapshotRequest {
     std::uint64_t request = 0;
     std::string id;
     std::string snapshot;
+    bool for_copies = false;  ///< no snapshot of its own: what copies of the sandbox stand on
 };
 struct RemoveSnapshotRequest {
     std::uint64_t request = 0;
@@ -133,6 +154,12 @@ struct LogsRequest {
 struct InspectRequest {
     std::uint64_t request = 0;
     std::string id;
+};
+
+/// The text has a line "id serial" for each of at most `limit` sandboxes that run.
+struct SlotsRequest {
+    std::uint64_t request = 0;
+    std::uint32_t limit = 0;
 };
 
 struct TextReply {
@@ -173,14 +200,23 @@ struct SlotRemoved {
     SlotId slot;
 };
 
+/// Spawner to resolver: the sandbox at this address goes by these names in this network; without
+/// names it is gone.
+struct NetworkMember {
+    std::uint32_t address = 0;
+    std::string network;
+    std::vector<std::string> names;
+};
+
 /// Slot to its maker: the blank waits; or to the spawner: a command works.
 struct SlotReady {};
 
-using Message = std::variant<Hello, HelloReply, CreateRequest, CreateReply, DestroyRequest,
-                             ListRequest, ObservedReply, DoneReply, FailedReply, ExitNotice,
-                             FiguresNotice, MakeSlot, RemoveSlot, SlotMade, SlotFailed, SlotRemoved,
-                             SlotReady, PauseRequest, ResumeRequest, SnapshotRequest,
-                             RemoveSnapshotRequest, LogsRequest, InspectRequest, TextReply>;
+using Message =
+    std::variant<Hello, HelloReply, CreateRequest, CreateReply, DestroyRequest, ListRequest,
+                 ObservedReply, DoneReply, FailedReply, ExitNotice, FiguresNotice, MakeSlot,
+                 RemoveSlot, SlotMade, SlotFailed, SlotRemoved, SlotReady, PauseRequest,
+                 ResumeRequest, SnapshotRequest, RemoveSnapshotRequest, LogsRequest, InspectRequest,
+                 TextReply, SlotsRequest, NetworkMember, WarmImages>;
 
 std::string encode(const Message& message);
 

@@ -24,6 +24,26 @@ T take(Result<std::optional<T>> found, Status& status) {
     return std::move(*found).value_or(T());
 }
 
+using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
+
+Result<Ports> take_ports(const json::object& object) {
+    Ports ports;
+    const auto* list = json::find(object, "published");
+    if (!list) return ports;
+    const Error malformed(ErrorCode::invalid_argument, "published: must be pairs of ports");
+    if (!list->is_array()) return malformed;
+    const auto port_of = [](const json::value& value) -> std::uint16_t {
+        const std::int64_t number = value.is_int64() ? value.get_int64() : 0;
+        return number > 0 && number <= 65'535 ? static_cast<std::uint16_t>(number) : 0;
+    };
+    for (const json::value& item : list->get_array()) {
+        if (!item.is_array() || item.get_array().size() != 2) return malformed;
+        ports.emplace_back(port_of(item.get_array()[0]), port_of(item.get_array()[1]));
+        if (ports.back().first == 0 || ports.back().second == 0) return malformed;
+    }
+    return ports;
+}
+
 }  // namespace
 
 SandboxDescription describe(const CreateRequest& request) {
@@ -41,6 +61,9 @@ SandboxDescription describe(const CreateRequest& request) {
     out.limits = request.limits;
     out.claims = request.claims;
     out.own_claims = request.own_claims;
+    out.hostname = request.hostname;
+    out.network = request.network;
+    out.no_network = request.no_network;
     out.created_at = now();
     return out;
 }
@@ -57,6 +80,18 @@ std::string format_description(const SandboxDescription& description) {
     out["cpuCores"] = description.limits.cpu_cores;
     out["memoryBytes"] = description.limits.memory_bytes;
     out["pids"] = description.limits.pids;
+    out["diskBytes"] = description.limits.disk_bytes;
+    out["openFiles"] = description.limits.open_files;
+    out["networkRate"] = description.limits.network_rate;
+    out["ioReadRate"] = description.limits.io_read_rate;
+    out["ioWriteRate"] = description.limits.io_write_rate;
+    out["hostname"] = description.hostname;
+    out["network"] = description.network;
+    out["noNetwork"] = description.no_network;
+    json::array published;
+    for (const auto& [inside, outside] : description.published)
+        published.push_back({inside, outside});
+    out["published"] = std::move(published);
     out["claims"] = to_json(description.claims);
     out["ownClaims"] = to_json(description.own_claims);
     out["createdAt"] = description.created_at.time_since_epoch().count();
@@ -81,10 +116,23 @@ Result<SandboxDescription> parse_description(std::string_view text) {
     out.entrypoint = take(json::get_strings(object, "entrypoint"), status);
     out.claims = take(json::get_strings(object, "claims"), status);
     out.own_claims = take(json::get_strings(object, "ownClaims"), status);
+    const auto number = [&](const char* name) {
+        return static_cast<std::uint64_t>(take(json::get_integer(object, name), status));
+    };
+    out.limits.disk_bytes = number("diskBytes");
+    out.limits.open_files = number("openFiles");
+    out.limits.network_rate = number("networkRate");
+    out.limits.io_read_rate = number("ioReadRate");
+    out.limits.io_write_rate = number("ioWriteRate");
+    out.hostname = take(json::get_string(object, "hostname"), status);
+    out.network = take(json::get_string(object, "network"), status);
+    out.no_network = take(json::get_bool(object, "noNetwork"), status);
+    auto published = take_ports(object);
+    if (!published) return published.error();
+    out.published = std::move(*published);
     out.limits.cpu_cores = take(json::get_number(object, "cpuCores"), status);
-    out.limits.memory_bytes =
-        static_cast<std::uint64_t>(take(json::get_integer(object, "memoryBytes"), status));
-    out.limits.pids = static_cast<std::uint64_t>(take(json::get_integer(object, "pids"), status));
+    out.limits.memory_bytes = number("memoryBytes");
+    out.limits.pids = number("pids");
     out.created_at =
         Timestamp(std::chrono::microseconds(take(json::get_integer(object, "createdAt"), status)));
     if (!status) return status.error();

@@ -21,6 +21,11 @@ struct SandboxDescription {
     ResourceLimits limits;
     std::vector<std::string> claims;      ///< named volumes that it uses
     std::vector<std::string> own_claims;  ///< those that go with it
+    std::string hostname;
+    std::string network;  ///< shared one, with its tenant; empty: none
+    bool no_network = false;
+    /// Ports of its own with those of the host that lead to them.
+    std::vector<std::pair<std::uint16_t, std::uint16_t>> published;
     Timestamp created_at{};
 };
 

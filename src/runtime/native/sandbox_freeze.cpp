@@ -1,4 +1,5 @@
 #include "base/log.hpp"
+#include "runtime/native/layer_image.hpp"
 #include "runtime/native/sandbox_description.hpp"
 #include "runtime/native/sandbox_table.hpp"
 
@@ -21,7 +22,7 @@ Error busy() {
 }  // namespace
 
 Freezer SandboxTable::freezer(const Sandbox& sandbox) const {
-    return {host_->cgroups, slot_name(sandbox.parts.slot)};
+    return {host_->cgroups, slot_name(sandbox.parts.slot), sandbox.parts.pid};
 }
 
 Result<SandboxTable::Entry> SandboxTable::find_running(const std::string& id) const {
@@ -105,7 +106,8 @@ void SandboxTable::resume(const std::string& id, Done done) {
     done({});
 }
 
-void SandboxTable::snapshot(const std::string& id, const std::string& snapshot, Done done) {
+void SandboxTable::snapshot(const std::string& id, const std::string& snapshot, bool for_copies,
+                            Done done) {
     auto found = find_running(id);
     if (!found) return done(found.error());
     const Entry sandbox = *found;
@@ -113,7 +115,7 @@ void SandboxTable::snapshot(const std::string& id, const std::string& snapshot, 
     if (snapshots_->exists(snapshot)) {
         return done(Error(ErrorCode::conflict, "snapshot " + snapshot + " exists already"));
     }
-    sandbox->copying.emplace(snapshot, std::move(done));
+    sandbox->copying.emplace(snapshot, for_copies, std::move(done));
     if (sandbox->paused) return copy_layers(sandbox);
     freeze(sandbox, [this, sandbox](Status status) {
         if (!status) return end_snapshot(sandbox, std::move(status));
@@ -132,10 +134,11 @@ void SandboxTable::copy_layers(const Entry& sandbox) {
     record.layers.push_back(record.id);
     record.layers.insert(record.layers.end(), description->snapshot_layers.begin(),
                          description->snapshot_layers.end());
-    record.image = std::move(description->image);
+    record.image = description->image;
+    if (sandbox->copying->for_copies) record.source = std::move(*description);
     if (record.layers.size() + record.image.layers.size() > max_lowers) {
         return end_snapshot(
-            sandbox, Error(ErrorCode::resource_exhausted,
+            sandbox, Error(ErrorCode::conflict,
                            "the sandbox stands on " + std::to_string(record.layers.size() - 1) +
                                " snapshots, one on the other: no more than " +
                                std::to_string(max_lowers) + " layers can be stacked"));
@@ -144,7 +147,7 @@ void SandboxTable::copy_layers(const Entry& sandbox) {
         return end_snapshot(sandbox, Error(ErrorCode::cancelled, "nobody wants it any more"));
     }
     sandbox->copying->job = snapshots_->make(
-        std::move(record), directory,
+        std::move(record), layer_directory(directory),
         [this, sandbox](Status status) { end_snapshot(sandbox, std::move(status)); });
 }
 

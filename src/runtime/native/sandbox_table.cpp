@@ -1,11 +1,10 @@
 #include "runtime/native/sandbox_table.hpp"
 
 #include "base/log.hpp"
+#include "runtime/native/exit_reason.hpp"
 #include "runtime/native/message_socket.hpp"
-#include "runtime/native/sandbox_description.hpp"
 
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 
 #include <csignal>
 #include <unistd.h>
@@ -39,6 +38,10 @@ void SandboxTable::create(CreateRequest request, Created done) {
     sandbox->created = std::move(done);
     sandboxes_.emplace(sandbox->id, sandbox);
     pool_->begin_service();
+    if (begin_warm(sandbox)) {
+        if (!sandbox->failure) follow_start(sandbox, allowed);
+        return;
+    }
     pool_->take([this, sandbox, allowed](Result<SlotParts> parts) {
         if (!parts) {
             sandbox->failure = parts.error();
@@ -50,16 +53,21 @@ void SandboxTable::create(CreateRequest request, Created done) {
             fail(sandbox, status.error());
             return;
         }
-        sandbox->control_watch = loop_->watch(sandbox->parts.control.get(), EPOLLIN,
-                                              [this, sandbox](std::uint32_t) { on_slot(sandbox); });
-        watch_death(sandbox);
         if (unwanted) return fail(sandbox, Error(ErrorCode::cancelled, "destroyed meanwhile"));
-        loop_->run_after(allowed, [this, weak = std::weak_ptr(sandbox)] {
-            const auto late = weak.lock();
-            if (late && late->state == State::starting) {
-                fail(late, Error(ErrorCode::timeout, "the sandbox did not start in time"));
-            }
-        });
+        follow_start(sandbox, allowed);
+    });
+}
+
+/// The slot has all it needs; it answers or dies.
+void SandboxTable::follow_start(const Entry& sandbox, EventLoop::Clock::duration allowed) {
+    sandbox->control_watch = loop_->watch(sandbox->parts.control.get(), EPOLLIN,
+                                          [this, sandbox](std::uint32_t) { on_slot(sandbox); });
+    watch_death(sandbox);
+    loop_->run_after(allowed, [this, weak = std::weak_ptr(sandbox)] {
+        const auto late = weak.lock();
+        if (late && late->state == State::starting) {
+            fail(late, Error(ErrorCode::timeout, "the sandbox did not start in time"));
+        }
     });
 }
 
@@ -71,6 +79,7 @@ JournalEntry SandboxTable::journal_entry(const Sandbox& sandbox) const {
     entry.start_time = sandbox.start_time;
     entry.port = sandbox.port;
     entry.paused = sandbox.paused;
+    entry.boot = boot_;
     entry.digest = sandbox.digest;
     entry.exit = sandbox.exit;
     return entry;
@@ -97,16 +106,20 @@ void SandboxTable::on_ready(Sandbox& sandbox) {
     auto scaffold = std::make_shared<std::vector<UniqueFd>>(std::move(sandbox.scaffold));
     scaffold->push_back(std::move(sandbox.parts.base));
     scaffold->push_back(std::move(sandbox.parts.usr));
-    loop_->run_after(30ms, [scaffold] { scaffold->clear(); });
+    loop_->run_after(30ms, [this, scaffold] { pool_->discard(std::move(*scaffold)); });
     if (sandbox.state != State::starting) return;
     sandbox.state = State::running;
-    answer(sandbox, sandbox.port);
+    HostPorts ports;
+    ports.agent = sandbox.port;
+    for (const auto& [inside, outside] : sandbox.published)
+        ports.published.push_back(outside);
+    answer(sandbox, std::move(ports));
 }
 
-void SandboxTable::answer(Sandbox& sandbox, Result<std::uint16_t> port) {
+void SandboxTable::answer(Sandbox& sandbox, Result<HostPorts> ports) {
     if (!sandbox.created) return;
     pool_->end_service();
-    std::exchange(sandbox.created, nullptr)(std::move(port));
+    std::exchange(sandbox.created, nullptr)(std::move(ports));
 }
 
 void SandboxTable::fail(const Entry& sandbox, Error error) {
@@ -154,37 +167,18 @@ void SandboxTable::on_death(const Entry& sandbox) {
         log::error("exit is not journalled",
                    {{"sandbox", sandbox->id}, {"reason", s.error().message()}});
     }
+    networks_->leave(sandbox->parts.slot);
     if (exited_) exited_(sandbox->id, *sandbox->exit);
 }
 
 Exit SandboxTable::explain(const Sandbox& sandbox, ProcessEnd end) const {
-    Exit exit;
-    exit.code = end.code;
-    exit.signal = end.signal;
+    const SlotId slot = sandbox.parts.slot;
+    const Usage usage = SlotCgroup::adopt(host_->cgroups, slot_name(slot)).usage();
+    const auto description = read_description(host_->slot_directory(slot));
+    Exit exit = explain_exit(end, usage, description ? description->limits : ResourceLimits());
     exit.at = now();
-    const auto events = SlotCgroup::adopt(host_->cgroups, slot_name(sandbox.parts.slot)).events();
-    const bool killed = end.signal == SIGKILL || end.code == 128 + SIGKILL;
-    if (killed && events.oom_kills > 0) {
-        exit.reason = "OOM_KILLED";
-        exit.message = "the memory limit was passed and the kernel ended a process";
-    } else if (end.signal == SIGKILL) {
-        exit.reason = "AGENT_KILLED";
-        exit.message = "the agent was killed from outside";
-    } else if (end.signal != 0) {
-        exit.reason = "AGENT_CRASHED";
-        exit.message = "the agent died of signal " + std::to_string(end.signal);
-    } else if (end.code < 0) {
-        exit.reason = "EXIT_UNKNOWN";
-        exit.message = "ended while nobody was watching";
-    }
-    if (end.code != 0 && events.pids_refused > 0) {
-        if (!exit.message.empty()) exit.message += "; ";
-        exit.message +=
-            "the limit of processes was hit " + std::to_string(events.pids_refused) + " times";
-    }
     return exit;
 }
-
 void SandboxTable::destroy(const std::string& id, Done done) {
     const auto found = sandboxes_.find(id);
     if (found == sandboxes_.end()) return done({});
@@ -217,6 +211,7 @@ void SandboxTable::remove(const Entry& sandbox) {
     sandbox->control_watch.reset();
     sandbox->death_watch.reset();
     const SlotId slot = sandbox->parts.slot;
+    networks_->leave(slot);
     // Mounts and namespaces go with the last descriptor.
     sandbox->parts = {};
     sandbox->scaffold.clear();
@@ -241,54 +236,11 @@ std::vector<Observed> SandboxTable::list() const {
         Observed& item = out.emplace_back();
         item.id = id;
         item.endpoints.agent = {host_->options.publish_host, sandbox->port};
+        item.endpoints.published = sandbox->published;
         item.paused = sandbox->paused && !sandbox->exit;
         item.exit = sandbox->exit;
     }
     return out;
-}
-
-Result<std::vector<SlotId>> SandboxTable::adopt() {
-    auto entries = journal_.read_all();
-    if (!entries) return entries.error();
-    std::vector<SlotId> slots;
-    for (const JournalEntry& entry : *entries) {
-        adopt_one(entry);
-        slots.push_back(entry.slot);
-    }
-    remove_gone_claims();
-    return slots;
-}
-
-void SandboxTable::adopt_one(const JournalEntry& entry) {
-    auto sandbox = std::make_shared<Sandbox>();
-    sandbox->id = entry.id;
-    sandbox->port = entry.port;
-    sandbox->parts.slot = entry.slot;
-    sandbox->parts.pid = entry.pid;
-    sandbox->start_time = entry.start_time;
-    sandbox->exit = entry.exit;
-    sandbox->digest = entry.digest;
-    if (auto known = read_description(host_->slot_directory(entry.slot))) {
-        sandbox->snapshot_layers = std::move(known->snapshot_layers);
-        sandbox->claims = std::move(known->claims);
-        sandbox->own_claims = std::move(known->own_claims);
-    }
-    sandbox->state = State::exited;
-    sandboxes_.emplace(entry.id, sandbox);
-    if (entry.exit) return;
-    // Only this order is safe: the descriptor first, then whether it is still the same process.
-    UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, entry.pid, 0)));
-    if (pidfd && process_start_time(entry.pid) == entry.start_time) {
-        sandbox->parts.pidfd = std::move(pidfd);
-        sandbox->state = State::running;
-        // One that was stopped for a snapshot that will never be runs on.
-        sandbox->paused = entry.paused && freezer(*sandbox).asked();
-        if (!sandbox->paused) (void)freezer(*sandbox).thaw();
-        watch_death(sandbox);
-        return;
-    }
-    sandbox->exit = explain(*sandbox, {-1, 0});
-    (void)journal_.write(journal_entry(*sandbox));
 }
 
 }  // namespace opensandbox::runtime::native

@@ -1,5 +1,7 @@
 #include "agent/stream/output_log.hpp"
 #include "base/log.hpp"
+#include "runtime/native/layer_image.hpp"
+#include "runtime/native/link_counters.hpp"
 #include "runtime/native/sandbox_table.hpp"
 
 #include <algorithm>
@@ -40,11 +42,30 @@ Result<SandboxView> SandboxTable::view(const std::string& id) const {
     view.description = std::move(*description);
     view.pid = sandbox.parts.pid;
     view.paused = sandbox.paused && !sandbox.exit;
-    view.oom_killed = cgroup.events().oom_kills > 0;
-    view.address = host_->address(sandbox.parts.slot).to_string();
+    view.usage = cgroup.usage();
+    const auto directory = host_->slot_directory(sandbox.parts.slot);
+    view.usage.disk_bytes = layer_usage(directory);
+    view.layer = directory.string();
+    if (host_->network()) {
+        const LinkCounters link = link_counters(host_->link_name(sandbox.parts.slot));
+        view.usage.received_bytes = link.received;
+        view.usage.sent_bytes = link.sent;
+        view.address = host_->address(sandbox.parts.slot).to_string();
+    }
+    view.off = host_->off;
     view.published = host_->options.publish_host + ":" + std::to_string(sandbox.port);
     view.exit = sandbox.exit;
     return view;
+}
+
+std::string SandboxTable::slots(std::size_t limit) const {
+    std::string text;
+    for (const auto& [id, sandbox] : sandboxes_) {
+        if (sandbox->state != State::running) continue;
+        if (limit-- == 0) break;
+        text += id + " " + std::to_string(sandbox->parts.slot.serial) + "\n";
+    }
+    return text;
 }
 
 /// A volume that another sandbox uses as well stays.

@@ -75,12 +75,15 @@ Status write_new(const char* path, std::string_view text) {
     return check(::write(fd.get(), text.data(), text.size()), std::string("write ") + path);
 }
 
+std::string hosts_text(const Host& host, SlotId slot, const std::string& hostname) {
+    return "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
+           (host.network() ? host.address(slot).to_string() : "127.0.1.1") + "\t" + hostname + "\n";
+}
+
 /// hosts, hostname and resolv.conf are mounted from a tmpfs, as container engines do: writing them
 /// to the layer would cost more, and they belong to this sandbox, not to its snapshots.
 Status place_files(int root, const Host& host, SlotId slot, const std::string& hostname) {
-    const std::string hosts = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
-                              host.address(slot).to_string() + "\t" + hostname + "\n";
-    if (auto s = write_new("/files/hosts", hosts); !s) return s;
+    if (auto s = write_new("/files/hosts", hosts_text(host, slot, hostname)); !s) return s;
     if (auto s = write_new("/files/hostname", hostname + "\n"); !s) return s;
     for (const char* name : {"hosts", "hostname", "resolv.conf"}) {
         auto target = file_mount_point(root, std::string("etc/") + name);
@@ -119,7 +122,13 @@ Status take_root(const Host& host, SlotId slot, const CreateRequest& request, Ac
     }
     if (auto s = place_files(root.get(), host, slot, request.hostname); !s) return s;
     for (std::size_t i = 0; i < parts.volumes.size(); ++i) {
-        auto attached = attach_volume(root.get(), request.volumes[i], std::move(parts.volumes[i]));
+        UniqueFd volume = std::move(parts.volumes[i]);
+        if (!volume) {
+            auto made = make_memory_mount(request.volumes[i]);
+            if (!made) return made.error();
+            volume = std::move(*made);
+        }
+        auto attached = attach_volume(root.get(), request.volumes[i], std::move(volume));
         if (!attached) return attached;
     }
     if (auto s = check(::chdir("/new"), "chdir"); !s) return s;
@@ -128,19 +137,48 @@ Status take_root(const Host& host, SlotId slot, const CreateRequest& request, Ac
     return check(::chdir("/"), "chdir /");
 }
 
-Status set_resource_limits() {
+/// The sandbox's end of its link; the host has set its own.
+Status limit_network(const CreateRequest& request) {
+    if (!request.no_network && request.limits.network_rate == 0) return {};
+    auto routes = net::RouteSocket::open();
+    if (!routes) return routes.error();
+    auto link = routes->link_index("eth0");
+    if (!link) return link.error();
+    if (request.no_network) return routes->set_down(*link);
+    return routes->limit_rate(*link, request.limits.network_rate);
+}
+
+Status set_resource_limits(std::uint64_t open_files) {
     const rlimit no_core{0, 0};
     if (::setrlimit(RLIMIT_CORE, &no_core) < 0) return last_error("limit core files");
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) < 0) return last_error("read the limit of files");
     files.rlim_max = std::min<rlim_t>(files.rlim_max, 1'048'576);
     files.rlim_cur = std::min<rlim_t>(files.rlim_max, 65'536);
+    if (open_files > 0) files.rlim_cur = files.rlim_max = std::min(files.rlim_max, open_files);
     return check(::setrlimit(RLIMIT_NOFILE, &files), "limit open files");
 }
 
+/// Where no cgroup counts a sandbox as a whole, the kernel at least counts each process's memory
+/// and each user's processes: both tell of their limits in the manual of setrlimit.
+Status stand_in_for_cgroups(const Host& host, const ResourceLimits& limits) {
+    if (!host.cgroups.limits("memory") && limits.memory_bytes > 0) {
+        const rlimit memory{limits.memory_bytes, limits.memory_bytes};
+        if (::setrlimit(RLIMIT_DATA, &memory) < 0) return last_error("limit memory");
+    }
+    if (!host.cgroups.limits("pids") && limits.pids > 0) {
+        const rlimit processes{limits.pids, limits.pids};
+        if (::setrlimit(RLIMIT_NPROC, &processes) < 0) return last_error("limit processes");
+    }
+    return {};
+}
+
 /// From here on nothing can be undone.
-Status fence_in(const Host& host) {
-    if (auto s = set_resource_limits(); !s) return s;
+Status fence_in(const Host& host, const ResourceLimits& limits) {
+    if (auto s = set_resource_limits(limits.open_files); !s) return s;
+    if (host.options.rootless) {
+        if (auto s = stand_in_for_cgroups(host, limits); !s) return s;
+    }
     if (auto s = check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs"); !s) return s;
     if (auto s = drop_capabilities(sandbox_capabilities()); !s) return s.error();
     if (auto s = install_seccomp_filter(host.filter); !s) return s;
@@ -171,16 +209,35 @@ Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequ
     }
     auto user = resolve_user(request.user, passwd, group);
     if (!user) return user.error();
-    if (auto s = fence_in(host); !s) return s.error().within("fence in");
+    if (host.network()) {
+        if (auto s = limit_network(request); !s) return s.error().within("network");
+    }
+    if (auto s = fence_in(host, request.limits); !s) return s.error().within("fence in");
     Activated result;
     result.uid = user->uid;
     result.gid = user->gid;
-    result.environment = request.env;
-    set_default(result.environment, "PATH",
-                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
-    set_default(result.environment, "HOME", user->home);
-    set_default(result.environment, "HOSTNAME", request.hostname);
+    result.home = user->home;
     return result;
+}
+
+Environment Activated::environment(const CreateRequest& request) const {
+    Environment out = request.env;
+    set_default(out, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+    set_default(out, "HOME", home);
+    set_default(out, "HOSTNAME", request.hostname);
+    return out;
+}
+
+Status take_names(const Host& host, SlotId slot, const CreateRequest& request) {
+    const std::string hosts = hosts_text(host, slot, request.hostname);
+    const std::string name = request.hostname + "\n";
+    for (const auto& [path, text] :
+         {std::pair{"/etc/hosts", &hosts}, std::pair{"/etc/hostname", &name}}) {
+        const UniqueFd file(::open(path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));
+        if (!file) return last_error(std::string("open ") + path);
+        if (auto s = check(::write(file.get(), text->data(), text->size()), path); !s) return s;
+    }
+    return {};
 }
 
 }  // namespace opensandbox::runtime::native

@@ -108,6 +108,7 @@ Status configure_network(const Host& host, SlotId slot) {
     (void)write_file("proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1");
     (void)write_file("proc/sys/net/ipv4/ping_group_range", "0 65535");
     (void)write_file("proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
+    if (!host.network()) return {};
     auto link = routes->link_index("eth0");
     if (!link) return link.error();
     if (auto s = routes->set_up(*link); !s) return s;

@@ -4,6 +4,7 @@
 #include "base/scope_exit.hpp"
 #include "runtime/native/id_map.hpp"
 #include "runtime/native/kernel.hpp"
+#include "runtime/native/layer_image.hpp"
 #include "runtime/native/message_socket.hpp"
 #include "runtime/native/overlay.hpp"
 #include "runtime/native/slot_process.hpp"
@@ -27,8 +28,9 @@ constexpr std::uint64_t slot_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NE
                                           CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
                                           CLONE_NEWCGROUP;
 
-Status make_directories(const std::filesystem::path& path) {
-    if (::mkdir(path.c_str(), 0700) < 0) return last_error("mkdir " + path.string());
+}  // namespace
+
+Status make_layers(const std::filesystem::path& path) {
     // Two layers, each with the directory that overlayfs works in: the root and the host's /usr.
     for (const char* name : {"u", "w", "u2", "w2"}) {
         const auto directory = path / name;
@@ -37,10 +39,6 @@ Status make_directories(const std::filesystem::path& path) {
             return last_error("mkdir " + directory.string());
         }
     }
-    // The entrypoint's output goes here.
-    const UniqueFd output(
-        ::open((path / output_file).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!output) return last_error("create " + (path / output_file).string());
     // Files that every sandbox gets mounted over: were they missing in the image, making them while
     // somebody waits would cost more than the mounts.
     const auto etc = path / "u" / "etc";
@@ -53,6 +51,21 @@ Status make_directories(const std::filesystem::path& path) {
         if (!fd || ::fchmod(fd.get(), 0644) < 0) return last_error("create " + file.string());
     }
     return {};
+}
+
+namespace {
+
+Status make_directory(const Host& host, const std::filesystem::path& path) {
+    if (::mkdir(path.c_str(), 0700) < 0) return last_error("mkdir " + path.string());
+    // The entrypoint's output goes here.
+    const UniqueFd output(
+        ::open((path / output_file).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!output) return last_error("create " + (path / output_file).string());
+    const std::uint64_t bytes = host.options.layer_bytes;
+    if (bytes == 0) return make_layers(path);
+    auto mounted = mount_layer(host.options.state_directory, path, bytes);
+    if (!mounted) return mounted.error().within("writable layer");
+    return make_layers(path / layer_mount);
 }
 
 /// Waits until the blank says that it is one.
@@ -89,7 +102,8 @@ Status SlotMaker::connect(SlotId slot, pid_t pid) {
                                      .host_mac = host_mac,
                                      .peer_name = "eth0",
                                      .peer_mac = slot_mac,
-                                     .peer_namespace = net::NetworkNamespace::of_process(pid)});
+                                     .peer_namespace = net::NetworkNamespace::of_process(pid),
+                                     .mtu = host_->mtu});
     if (!link) return link.error();
     // Absent on hosts without IPv6.
     (void)write_file("/proc/sys/net/ipv6/conf/" + name + "/disable_ipv6", "1");
@@ -107,6 +121,10 @@ Status SlotMaker::connect(SlotId slot, pid_t pid) {
     return routes_.add_neighbour(*link, address, slot_mac);
 }
 
+Status SlotMaker::disconnect(SlotId slot) {
+    return host_->network() ? routes_.delete_link(host_->link_name(slot)) : Status();
+}
+
 Result<UniqueFd> SlotMaker::overlay_usr(const SlotParts& parts) const {
     const std::string usr = "/usr";
     OverlaySpec spec;
@@ -117,6 +135,7 @@ Result<UniqueFd> SlotMaker::overlay_usr(const SlotParts& parts) const {
     spec.upper = "u2";
     spec.work = "w2";
     spec.id_base = host_->id_base(parts.slot);
+    spec.user_attributes = host_->options.rootless;
     auto overlay = build_overlay(spec);
     if (!overlay) return overlay.error().within("/usr");
     return std::move(overlay->mount);
@@ -126,11 +145,14 @@ Result<SlotParts> SlotMaker::make(SlotId slot) {
     cloned_ = 0;
     const auto directory = host_->slot_directory(slot);
     // Undone in reverse order of these declarations: the process first, its directory last.
-    ScopeExit directory_guard([&] { (void)remove_tree(directory); });
-    if (auto s = make_directories(directory); !s) return s.error();
+    ScopeExit directory_guard([&] {
+        (void)unmount_layer(directory);
+        (void)remove_tree(directory);
+    });
+    if (auto s = make_directory(*host_, directory); !s) return s.error();
     auto cgroup = SlotCgroup::make(host_->cgroups, slot_name(slot));
     if (!cgroup) return cgroup.error().within("cgroup");
-    ScopeExit link_guard([&] { (void)routes_.delete_link(host_->link_name(slot)); });
+    ScopeExit link_guard([&] { (void)disconnect(slot); });
     auto pair = message_pair();
     if (!pair) return pair.error();
     auto place = cgroup->unified_descriptor();
@@ -146,17 +168,20 @@ Result<SlotParts> SlotMaker::make(SlotId slot) {
     parts.slot = slot;
     parts.pid = child->pid;
     if (auto s = cgroup->attach(child->pid); !s) return s.error().within("cgroup");
-    if (auto s = map_ids(child->pid, host_->id_base(slot)); !s) return s.error();
+    if (auto s = map_ids(child->pid, host_->id_base(slot), host_->ids); !s) return s.error();
     auto user_namespace = user_namespace_of(child->pid);
     if (!user_namespace) return user_namespace.error();
-    auto base = clone_tree(directory, host_->shift_ids ? user_namespace->get() : -1);
+    auto base =
+        clone_tree(layer_directory(directory), host_->shift_ids ? user_namespace->get() : -1);
     if (!base) return base.error();
     parts.user_namespace = std::move(*user_namespace);
     parts.base = std::move(*base);
     auto usr = overlay_usr(parts);
     if (!usr) return usr.error();
     parts.usr = std::move(*usr);
-    if (auto s = connect(slot, child->pid); !s) return s.error().within("network");
+    if (host_->network()) {
+        if (auto s = connect(slot, child->pid); !s) return s.error().within("network");
+    }
     if (auto s = send_message(pair->first.get(), encode(MakeSlot{slot})); !s) return s.error();
     if (auto s = await_blank(pair->first.get()); !s) return s.error().within("slot");
     // It was cloned from a process that steps back for others; a sandbox does not.
@@ -173,9 +198,11 @@ Result<SlotParts> SlotMaker::make(SlotId slot) {
 
 Status SlotMaker::remove(SlotId slot) {
     // Each is tried whatever became of the others; the first failure is told.
-    auto link = routes_.delete_link(host_->link_name(slot));
+    auto link = disconnect(slot);
     auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(slot)).remove();
-    auto directory = remove_tree(host_->slot_directory(slot));
+    // Before the files: those of another file system must not be taken for the slot's.
+    auto directory = unmount_layer(host_->slot_directory(slot));
+    if (directory) directory = remove_tree(host_->slot_directory(slot));
     if (!link) return link;
     if (!cgroup) return cgroup;
     return directory;

@@ -11,6 +11,9 @@ namespace opensandbox::runtime::native {
 /// In a slot's directory: the last part of what its entrypoint wrote (agent/stream/output_log.hpp).
 inline constexpr const char* output_file = "output";
 
+/// Makes the directories of the writable layers in `path`.
+Status make_layers(const std::filesystem::path& path);
+
 /// A slot as its owner holds it. Closing `control` ends a blank.
 struct SlotParts {
     SlotId slot;
@@ -41,6 +44,7 @@ class SlotMaker {
         : host_(&host), routes_(std::move(routes)) {}
 
     Status connect(SlotId slot, pid_t pid);
+    Status disconnect(SlotId slot);
     Result<UniqueFd> overlay_usr(const SlotParts& parts) const;
 
     const Host* host_;

@@ -10,6 +10,10 @@
 #include <algorithm>
 #include <charconv>
 #include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <span>
+#include <utility>
 
 namespace opensandbox::runtime::native {
 
@@ -22,11 +26,26 @@ namespace {
 constexpr auto maturing_time = 20ms;
 /// Making blanks slows down whoever is being served, so it waits for a pause of this length.
 constexpr auto quiet_time = 5ms;
+/// But not longer than this: a steady stream of requests has no pauses.
+constexpr auto refill_patience = 100ms;
+/// Making a slot is waiting for the kernel more than computing.
+constexpr std::size_t worker_count = 4;
+/// What a blank takes of the host, and which part of what is free all of them may have.
+constexpr std::uint64_t blank_bytes = 1 << 20;
+constexpr std::uint64_t memory_part = 4;
 constexpr std::uint32_t serial_mask = 0xff'ffff;
+
+std::uint64_t available_memory() {
+    const std::string text = read_file_or_empty("/proc/meminfo");
+    constexpr std::string_view name = "MemAvailable:";
+    const auto at = text.find(name);
+    if (at == std::string::npos) return ~std::uint64_t{0};
+    return std::strtoull(text.c_str() + at + name.size(), nullptr, 10) * 1024;
+}
 
 }  // namespace
 
-Status SlotPool::start(const std::vector<SlotId>& taken, std::uint32_t size) {
+Status SlotPool::start(const std::vector<SlotId>& taken, PoolSettings settings) {
     std::set<std::uint32_t> used;
     for (const SlotId& slot : taken) {
         used.insert(slot.index);
@@ -41,11 +60,22 @@ Status SlotPool::start(const std::vector<SlotId>& taken, std::uint32_t size) {
         const std::uint32_t index = (seed + i) % capacity;
         if (!used.contains(index)) free_indexes_.push_back(index);
     }
+    workers_.resize(worker_count);
     for (std::size_t at = 0; at < workers_.size(); ++at) {
         if (auto status = start_worker_at(at); !status) return status;
     }
-    resize(size);
+    if (auto status = start_closer(); !status) return status;
+    resize(settings);
     return {};
+}
+
+Status SlotPool::start_closer() {
+    closer_ = {};
+    auto worker = start_worker(*host_);
+    if (!worker) return worker.error();
+    closer_ = std::move(*worker);
+    // Nobody waits for it.
+    return check(::fcntl(closer_.socket.get(), F_SETFL, O_NONBLOCK), "fcntl");
 }
 
 Status SlotPool::start_worker_at(std::size_t at) {
@@ -58,26 +88,49 @@ Status SlotPool::start_worker_at(std::size_t at) {
     return {};
 }
 
-void SlotPool::resize(std::uint32_t size) {
-    size_ = size;
+void SlotPool::resize(PoolSettings settings) {
+    demand_.configure(settings);
+    tend();
+}
+
+void SlotPool::tend() {
+    demand_.tend(EventLoop::Clock::now());
+    const std::uint64_t memory = available_memory() / memory_part / blank_bytes;
+    // What is making comes out of the free addresses already.
+    const std::uint64_t room =
+        blanks_.size() + std::min<std::uint64_t>(memory, free_indexes_.size());
+    demand_.limit(static_cast<std::uint32_t>(std::min<std::uint64_t>(room, 1000)));
+    retire_surplus();
+    note_level();
     schedule();
 }
 
 void SlotPool::take(Taker taker) {
     note_activity();
     takers_.push_back(std::move(taker));
+    demand_.on_take(last_activity_, blanks_.size(), takers_.size());
     // Those that came before have a claim to the oldest blanks, also to one that still matures.
     if (blanks_.size() < takers_.size())
         ++misses_;
     else
         ++hits_;
     serve_takers();
+    note_level();
+    schedule();
+}
+
+void SlotPool::take_ahead(Taker taker) {
+    ahead_.push_back(std::move(taker));
+    serve_takers();
     schedule();
 }
 
 void SlotPool::serve_takers() {
     const auto now = EventLoop::Clock::now();
-    while (!takers_.empty() && !blanks_.empty()) {
+    while (!blanks_.empty()) {
+        // Nobody's turn comes before that of whoever waits.
+        auto& queue = takers_.empty() ? ahead_ : takers_;
+        if (queue.empty()) return;
         const auto age = now - blanks_.front().ready_at;
         if (age < maturing_time) {
             wake_after(maturing_time - age);
@@ -85,15 +138,69 @@ void SlotPool::serve_takers() {
         }
         SlotParts parts = std::move(blanks_.front().parts);
         blanks_.pop_front();
-        Taker taker = std::move(takers_.front());
-        takers_.pop_front();
+        Taker taker = std::move(queue.front());
+        queue.pop_front();
         taker(std::move(parts));
+    }
+}
+
+void SlotPool::fail_takers(const Error& error) {
+    for (auto* queue : {&takers_, &ahead_}) {
+        std::deque<Taker> failed = std::exchange(*queue, {});
+        for (Taker& taker : failed)
+            taker(error);
+    }
+}
+
+/// Measures how long the pool takes to be full again.
+void SlotPool::note_level() {
+    const auto now = EventLoop::Clock::now();
+    const bool full = takers_.empty() && blanks_.size() >= demand_.target();
+    if (!full && !short_since_) short_since_ = now;
+    if (!full || !short_since_) return;
+    ++refills_;
+    refill_time_ += now - *short_since_;
+    short_since_.reset();
+}
+
+void SlotPool::tell(Figures& figures) const {
+    figures.slots_ready = blanks_.size();
+    figures.slots_target = demand_.target();
+    figures.slot_hits = hits_;
+    figures.slot_misses = misses_;
+    figures.slot_refills = refills_;
+    figures.slot_refill_seconds = std::chrono::duration<double>(refill_time_).count();
+}
+
+/// Ends blanks that are no longer needed, the oldest first.
+void SlotPool::retire_surplus() {
+    if (!takers_.empty() || !ahead_.empty()) return;
+    while (blanks_.size() > demand_.target()) {
+        (void)signal_process(blanks_.front().parts.pidfd.get(), SIGKILL);
+        retiring_.splice(retiring_.end(), blanks_, blanks_.begin());
     }
 }
 
 void SlotPool::remove(SlotId slot, std::function<void(Status)> done) {
     removals_.push_back({slot, std::move(done)});
     schedule();
+}
+
+void SlotPool::discard(std::vector<UniqueFd> descriptors) {
+    std::erase_if(descriptors, [](const UniqueFd& fd) { return !fd; });
+    std::vector<int> numbers;
+    for (const UniqueFd& fd : descriptors)
+        numbers.push_back(fd.get());
+    for (std::span<const int> rest = numbers; !rest.empty() && closer_.socket;) {
+        const auto part = rest.first(std::min(rest.size(), max_descriptors));
+        if (send_message(closer_.socket.get(), encode(DoneReply{}), part)) {
+            rest = rest.subspan(part.size());
+            continue;
+        }
+        // It is behind, or gone: then they are closed here.
+        if (::waitpid(closer_.pid, nullptr, WNOHANG) == closer_.pid) (void)start_closer();
+        return;
+    }
 }
 
 void SlotPool::drain() {
@@ -107,13 +214,11 @@ void SlotPool::drain() {
         ::waitpid(blank.parts.pid, nullptr, __WALL);
         remove(slot, [](const Status&) {});
     }
-    std::deque<Taker> takers = std::move(takers_);
-    for (Taker& taker : takers)
-        taker(Error(ErrorCode::unavailable, "the spawner is ending"));
+    fail_takers(Error(ErrorCode::unavailable, "the spawner is ending"));
 }
 
 bool SlotPool::idle() const {
-    return removals_.empty() &&
+    return removals_.empty() && retiring_.empty() &&
            std::ranges::none_of(workers_, [](const WorkerState& state) { return state.busy(); });
 }
 
@@ -127,12 +232,23 @@ void SlotPool::wake_after(EventLoop::Clock::duration delay) {
     });
 }
 
+/// Blanks that are there or being made.
+std::size_t SlotPool::coming() const {
+    const auto making = std::ranges::count_if(
+        workers_, [](const WorkerState& state) { return state.making.has_value(); });
+    return blanks_.size() + static_cast<std::size_t>(making);
+}
+
 bool SlotPool::refill_due() const {
-    if (draining_) return false;
-    const auto making = static_cast<std::size_t>(std::ranges::count_if(
-        workers_, [](const WorkerState& state) { return state.making.has_value(); }));
-    const std::size_t coming = blanks_.size() + making;
-    return coming < takers_.size() + size_;
+    return !draining_ && coming() < takers_.size() + ahead_.size() + demand_.target();
+}
+
+/// Whoever waits has a new try: what was wrong may be over.
+bool SlotPool::refill_allowed(EventLoop::Clock::time_point now) const {
+    if (takers_.size() > coming()) return true;
+    if (now < retry_at_) return false;
+    if (short_since_ && now - *short_since_ >= refill_patience) return true;
+    return serving_ == 0 && now - last_activity_ >= quiet_time;
 }
 
 void SlotPool::schedule() {
@@ -143,29 +259,23 @@ void SlotPool::schedule() {
 
 bool SlotPool::start_job(WorkerState& state) {
     const auto now = EventLoop::Clock::now();
-    const bool awaited = takers_.size() > blanks_.size();
     const auto send = [&](const Message& job) {
         if (auto s = send_message(state.worker.socket.get(), encode(job)); !s) {
             log::error("worker does not take a job", {{"reason", s.error().message()}});
         }
         return true;
     };
-    // Whoever waits has a new try: what was wrong may be over.
-    if (refill_due() &&
-        (awaited || (now >= retry_at_ && serving_ == 0 && now - last_activity_ >= quiet_time))) {
+    if (refill_due() && refill_allowed(now)) {
         auto slot = allocate();
         if (slot) {
             state.making = *slot;
             return send(MakeSlot{*slot});
         }
-        auto takers = std::move(takers_);
-        takers_.clear();
-        for (Taker& taker : takers)
-            taker(slot.error());
+        fail_takers(slot.error());
     }
-    const bool removing = std::ranges::any_of(
-        workers_, [](const WorkerState& other) { return other.removing.has_value(); });
-    if (!removals_.empty() && !removing) {
+    const auto removing = static_cast<std::size_t>(std::ranges::count_if(
+        workers_, [](const WorkerState& other) { return other.removing.has_value(); }));
+    if (!removals_.empty() && removing + 1 < workers_.size()) {
         state.removing = std::move(removals_.front());
         removals_.pop_front();
         return send(RemoveSlot{state.removing->slot});
@@ -200,6 +310,7 @@ void SlotPool::on_worker(std::size_t at) {
         finish_removal(state, {});
     }
     serve_takers();
+    note_level();
     schedule();
 }
 
@@ -236,10 +347,7 @@ void SlotPool::on_failed(WorkerState& state, const SlotFailed& failed) {
     // Whoever waits learns the reason; refilling waits longer each time.
     retry_at_ = EventLoop::Clock::now() +
                 std::min<EventLoop::Clock::duration>(100ms * (1U << std::min(failures_, 8U)), 10s);
-    auto takers = std::move(takers_);
-    takers_.clear();
-    for (Taker& taker : takers)
-        taker(error.within("slot"));
+    fail_takers(error.within("slot"));
 }
 
 void SlotPool::finish_removal(WorkerState& state, const Status& status) {
@@ -271,15 +379,19 @@ void SlotPool::on_worker_death(std::size_t at) {
 }
 
 void SlotPool::on_blank_death(std::uint32_t serial) {
-    const auto found = std::ranges::find_if(
-        blanks_, [&](const Blank& blank) { return blank.parts.slot.serial == serial; });
-    if (found == blanks_.end()) return;
-    log::warn("a blank slot died", {{"slot", slot_name(found->parts.slot)}});
-    Blank blank = std::move(*found);
-    blanks_.erase(found);
-    blank.death.reset();
-    ::waitpid(blank.parts.pid, nullptr, __WALL);
-    remove(blank.parts.slot, [](const Status&) {});
+    for (auto* list : {&blanks_, &retiring_}) {
+        const auto found = std::ranges::find_if(
+            *list, [&](const Blank& blank) { return blank.parts.slot.serial == serial; });
+        if (found == list->end()) continue;
+        if (list == &blanks_)
+            log::warn("a blank slot died", {{"slot", slot_name(found->parts.slot)}});
+        Blank blank = std::move(*found);
+        list->erase(found);
+        blank.death.reset();
+        ::waitpid(blank.parts.pid, nullptr, __WALL);
+        remove(blank.parts.slot, [](const Status&) {});
+        return;
+    }
 }
 
 Result<SlotId> SlotPool::allocate() {

@@ -2,35 +2,44 @@
 
 #include "runtime/native/event_loop.hpp"
 #include "runtime/native/host.hpp"
+#include "runtime/native/pool_demand.hpp"
 #include "runtime/native/slot_maker.hpp"
 #include "runtime/native/worker.hpp"
 
-#include <array>
 #include <deque>
 #include <functional>
 #include <list>
 #include <optional>
 #include <set>
+#include <vector>
 
 namespace opensandbox::runtime::native {
 
-/// Keeps blanks ready, hands them out, and removes what slots had. The work is done by two worker
-/// processes; removals never occupy both, so that what somebody waits for goes on.
+/// Keeps as many blanks ready as demand asks for, hands them out, and removes what slots had. The
+/// work is done by worker processes; removals never occupy all, so that what somebody waits for
+/// goes on.
 class SlotPool {
   public:
     /// Borrows both.
     SlotPool(EventLoop& loop, const Host& host) : loop_(&loop), host_(&host) {}
 
     /// Starts the workers. `taken` are slots that live on from an earlier spawner.
-    Status start(const std::vector<SlotId>& taken, std::uint32_t size);
+    Status start(const std::vector<SlotId>& taken, PoolSettings settings);
     /// How many blanks to keep ready from now on.
-    void resize(std::uint32_t size);
+    void resize(PoolSettings settings);
 
     using Taker = std::function<void(Result<SlotParts>)>;
     /// Gives a blank that has aged enough for its network to work, at once when there is one.
     void take(Taker taker);
+    /// The same for work that nobody waits for: after everybody else, and not counted as demand.
+    void take_ahead(Taker taker);
+    /// Lets the number of blanks follow demand; to be called about twice a second.
+    void tend();
     /// Removes what the slot had; its process must be dead. Then the slot's address is free again.
     void remove(SlotId slot, std::function<void(Status)> done);
+    /// Closes descriptors of mounts in a process that has time: the kernel takes mounts apart when
+    /// the last one goes.
+    void discard(std::vector<UniqueFd> descriptors);
     /// Postpones refilling a little: something happens that it would slow down.
     void note_activity() { last_activity_ = EventLoop::Clock::now(); }
     /// Postpones refilling from one call to the other: somebody waits for a sandbox.
@@ -44,9 +53,8 @@ class SlotPool {
     /// No job runs or waits.
     [[nodiscard]] bool idle() const;
 
-    [[nodiscard]] std::uint64_t ready() const { return blanks_.size(); }
-    [[nodiscard]] std::uint64_t hits() const { return hits_; }
-    [[nodiscard]] std::uint64_t misses() const { return misses_; }
+    /// Fills in what is known here.
+    void tell(Figures& figures) const;
 
   private:
     struct Blank {
@@ -67,10 +75,16 @@ class SlotPool {
     };
 
     Status start_worker_at(std::size_t at);
+    Status start_closer();
     void schedule();
     bool start_job(WorkerState& state);
+    [[nodiscard]] std::size_t coming() const;
     [[nodiscard]] bool refill_due() const;
+    [[nodiscard]] bool refill_allowed(EventLoop::Clock::time_point now) const;
+    void note_level();
+    void retire_surplus();
     void serve_takers();
+    void fail_takers(const Error& error);
     void on_worker(std::size_t at);
     void on_worker_death(std::size_t at);
     void on_made(WorkerState& state, SlotParts parts);
@@ -83,12 +97,15 @@ class SlotPool {
 
     EventLoop* loop_;
     const Host* host_;
-    std::uint32_t size_ = 0;
+    PoolDemand demand_;
     bool draining_ = false;
     bool wake_planned_ = false;
-    std::array<WorkerState, 2> workers_;
-    std::list<Blank> blanks_;  ///< oldest first
+    std::vector<WorkerState> workers_;
+    Worker closer_;              ///< takes no job but descriptors
+    std::list<Blank> blanks_;    ///< oldest first
+    std::list<Blank> retiring_;  ///< no longer needed, dying
     std::deque<Taker> takers_;
+    std::deque<Taker> ahead_;
     std::deque<Removal> removals_;
     std::deque<std::uint32_t> free_indexes_;  ///< longest unused first
     std::set<std::uint32_t> serials_;
@@ -97,8 +114,12 @@ class SlotPool {
     std::uint32_t failures_ = 0;  ///< in a row
     EventLoop::Clock::time_point last_activity_{};
     EventLoop::Clock::time_point retry_at_{};
+    /// Since when there are fewer blanks than there should be.
+    std::optional<EventLoop::Clock::time_point> short_since_;
     std::uint64_t hits_ = 0;
     std::uint64_t misses_ = 0;
+    std::uint64_t refills_ = 0;
+    EventLoop::Clock::duration refill_time_{};
 };
 
 }  // namespace opensandbox::runtime::native

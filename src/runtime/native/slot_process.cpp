@@ -1,6 +1,7 @@
 #include "runtime/native/slot_process.hpp"
 
 #include "agent/agent.hpp"
+#include "agent/code/warm_interpreter.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/message_socket.hpp"
 
@@ -8,6 +9,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 #include <cstring>
 #include <fcntl.h>
@@ -17,6 +19,8 @@
 namespace opensandbox::runtime::native {
 
 namespace {
+
+constexpr std::chrono::seconds program_timeout{60};
 
 /// Overwrites the command line that the spawner was started with: it names paths of the host, and
 /// everybody inside can read it.
@@ -60,6 +64,10 @@ Status forget_parent(UniqueFd control) {
     return {};
 }
 
+bool has_source(const VolumeMount& volume) {
+    return !volume.source.empty();
+}
+
 Status answer(const Message& message) {
     return send_message(control_descriptor, encode(message));
 }
@@ -86,18 +94,63 @@ Error explain(const Error& error) {
     return error.as("NATIVE::" + error.wire());
 }
 
-agent::AgentOptions agent_options(CreateRequest& request, Activated& activated, UniqueFd listener,
-                                  UniqueFd output) {
+/// Listeners in the host's network that the agent hands on to ports of the sandbox.
+std::vector<agent::Publication> publications(const CreateRequest& request,
+                                             std::vector<UniqueFd>& descriptors) {
+    std::vector<agent::Publication> out;
+    const std::size_t first = descriptors.size() - request.published.size();
+    for (std::size_t i = 0; i < request.published.size(); ++i) {
+        out.emplace_back(std::move(descriptors[first + i]),
+                         static_cast<std::uint16_t>(request.published[i]));
+    }
+    return out;
+}
+
+/// Whether the entrypoint is only there to wait, as clients send it who need none, and the image
+/// has not even that program: the agent then waits by itself, as an image without a shell can be
+/// used.
+bool waits_without_program(const std::vector<std::string>& entrypoint,
+                           const Environment& environment) {
+    static constexpr std::array<std::string_view, 3> kWait{"tail", "-f", "/dev/null"};
+    if (!std::ranges::equal(entrypoint, kWait)) return false;
+    for (const auto& [name, value] : environment) {
+        if (name != "PATH") continue;
+        std::string_view rest = value;
+        while (!rest.empty()) {
+            const std::string directory(rest.substr(0, rest.find(':')));
+            rest.remove_prefix(std::min(rest.size(), directory.size() + 1));
+            if (::access((directory + "/tail").c_str(), X_OK) == 0) return false;
+        }
+    }
+    return true;
+}
+
+/// What a blank was told to become.
+struct Beginning {
+    CreateRequest request;
+    Activated activated;
+    UniqueFd listener;
+    UniqueFd output;
+    std::vector<agent::Publication> publications;
+    std::vector<agent::WarmInterpreter> warm;
+};
+
+agent::AgentOptions agent_options(Beginning beginning) {
+    CreateRequest& request = beginning.request;
     agent::AgentOptions options;
-    options.listener = std::move(listener);
-    options.output_log = std::move(output);
+    options.listener = std::move(beginning.listener);
+    options.output_log = std::move(beginning.output);
+    options.publications = std::move(beginning.publications);
+    options.warm = std::move(beginning.warm);
     options.access_token = std::move(request.agent_token);
-    options.environment = std::move(activated.environment);
+    options.environment = beginning.activated.environment(request);
     options.working_directory = std::move(request.working_directory);
-    options.uid = activated.uid;
-    options.gid = activated.gid;
+    options.uid = beginning.activated.uid;
+    options.gid = beginning.activated.gid;
     options.init = true;
-    options.entrypoint = std::move(request.entrypoint);
+    if (!waits_without_program(request.entrypoint, options.environment)) {
+        options.entrypoint = std::move(request.entrypoint);
+    }
     options.hooks = std::move(request.hooks);
     options.on_ready = [number = request.request](const Status& status) {
         if (!status) fail(number, explain(status.error()));
@@ -106,6 +159,64 @@ agent::AgentOptions agent_options(CreateRequest& request, Activated& activated, 
         ::close(control_descriptor);
     };
     return options;
+}
+
+/// From a blank to a sandbox without an agent.
+Beginning begin(const Host& host, SlotId slot) {
+    std::vector<UniqueFd> descriptors;
+    Message message = next_message(&descriptors);
+    auto* request = std::get_if<CreateRequest>(&message);
+    if (!request) fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
+    const std::size_t volumes_at = request->usr.empty() ? 3 : 4;
+    const auto from_host =
+        static_cast<std::size_t>(std::ranges::count_if(request->volumes, has_source));
+    if (descriptors.size() != volumes_at + from_host + request->published.size()) {
+        fail(0, Error(ErrorCode::protocol, "slot: unexpected descriptors"));
+    }
+    Activation parts;
+    parts.root = std::move(descriptors[1]);
+    if (volumes_at == 4) parts.usr = std::move(descriptors[3]);
+    std::size_t next = volumes_at;
+    for (const VolumeMount& volume : request->volumes)
+        parts.volumes.push_back(has_source(volume) ? std::move(descriptors[next++]) : UniqueFd());
+    auto activated = become_sandbox(host, slot, *request, std::move(parts));
+    if (!activated) fail(request->request, activated.error());
+    Beginning out;
+    out.publications = publications(*request, descriptors);
+    out.request = std::move(*request);
+    out.activated = std::move(*activated);
+    out.listener = std::move(descriptors[0]);
+    out.output = std::move(descriptors[2]);
+    return out;
+}
+
+/// Starts the image's programs, then waits for the sandbox that this will be.
+void await_owner(const Host& host, SlotId slot, Beginning& beginning) {
+    auto programs = agent::parse_warm_programs(beginning.request.warm);
+    if (!programs) fail(0, programs.error());
+    agent::WarmInterpreter::Place place;
+    place.environment = agent::Environment(beginning.activated.environment(beginning.request));
+    const std::string& directory = beginning.request.working_directory;
+    struct stat info{};
+    if (!directory.empty() && ::stat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+        place.directory = directory;
+    place.uid = beginning.activated.uid;
+    place.gid = beginning.activated.gid;
+    for (const agent::WarmProgram& program : *programs) {
+        auto started = agent::WarmInterpreter::start(program, place, program_timeout);
+        if (!started) fail(0, started.error());
+        beginning.warm.push_back(std::move(*started));
+    }
+    if (!answer(SlotReady{})) ::_exit(1);
+    Message message = next_message(nullptr);
+    auto* request = std::get_if<CreateRequest>(&message);
+    if (!request || request->id.empty()) {
+        fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
+    }
+    beginning.request = std::move(*request);
+    if (auto s = take_names(host, slot, beginning.request); !s) {
+        fail(beginning.request.request, s.error());
+    }
 }
 
 }  // namespace
@@ -117,22 +228,9 @@ void run_slot(const Host& host, SlotId slot, UniqueFd control) {
     if (auto status = become_blank(host, slot); !status) fail(0, status.error());
     if (!answer(SlotReady{})) ::_exit(1);
 
-    std::vector<UniqueFd> descriptors;
-    Message message = next_message(&descriptors);
-    auto* request = std::get_if<CreateRequest>(&message);
-    const std::size_t volumes_at = request && !request->usr.empty() ? 4 : 3;
-    if (!request || descriptors.size() != volumes_at + request->volumes.size()) {
-        fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
-    }
-    Activation parts;
-    parts.root = std::move(descriptors[1]);
-    if (volumes_at == 4) parts.usr = std::move(descriptors[3]);
-    for (std::size_t i = volumes_at; i < descriptors.size(); ++i)
-        parts.volumes.push_back(std::move(descriptors[i]));
-    auto activated = become_sandbox(host, slot, *request, std::move(parts));
-    if (!activated) fail(request->request, activated.error());
-    ::_exit(agent::run(
-        agent_options(*request, *activated, std::move(descriptors[0]), std::move(descriptors[2]))));
+    Beginning beginning = begin(host, slot);
+    if (beginning.request.id.empty()) await_owner(host, slot, beginning);
+    ::_exit(agent::run(agent_options(std::move(beginning))));
 }
 
 }  // namespace opensandbox::runtime::native

@@ -61,6 +61,7 @@ std::string format_snapshot(const SnapshotRecord& record) {
     out["boot"] = record.boot;
     out["image"] = to_json(record.image);
     out["layers"] = to_json(record.layers);
+    if (record.source) out["source"] = format_description(*record.source);
     return json::serialize(out) + "\n";
 }
 
@@ -93,6 +94,13 @@ Result<SnapshotRecord> parse_snapshot(std::string_view text) {
     record.boot = std::move(**boot);
     record.layers = std::move(**layers);
     record.image = std::move(*origin);
+    auto source = json::get_string(object, "source");
+    if (!source) return refuse("source");
+    if (*source) {
+        auto description = parse_description(**source);
+        if (!description) return description.error().within("snapshot record: source");
+        record.source = std::move(*description);
+    }
     return record;
 }
 

@@ -3,8 +3,10 @@
 #include "base/clock.hpp"
 #include "base/error.hpp"
 #include "runtime/native/image_origin.hpp"
+#include "runtime/native/sandbox_description.hpp"
 
 #include <filesystem>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -22,6 +24,9 @@ struct SnapshotRecord {
     std::string boot;  ///< of the kernel that made it
     ImageOrigin image;
     std::vector<std::string> layers;  ///< its own, then those of the snapshots below it
+    /// Set when it is no snapshot but what copies of this sandbox start from: only until they are
+    /// made, and never longer than the spawner and the server live.
+    std::optional<SandboxDescription> source;
 };
 
 std::string format_snapshot(const SnapshotRecord& record);

@@ -15,6 +15,11 @@ Status SnapshotTable::start(InUse in_use) {
     const std::string boot = boot_id();
     bool unsynced = false;
     for (const SnapshotRecord& record : *records) {
+        if (record.source) {
+            // Whoever made copies of it is gone.
+            if (auto s = files_.remove_record(record.id); !s) return s;
+            continue;
+        }
         const bool safe = files_.synced(record.id);
         if (!safe && record.boot != boot) {
             log::warn("snapshot was not on the disk yet when the machine stopped: it is dropped",
@@ -28,7 +33,7 @@ Status SnapshotTable::start(InUse in_use) {
     if (unsynced) {
         jobs_.start({[files = files_, records = std::move(*records)]() -> Status {
                          for (const SnapshotRecord& record : records)
-                             if (!files.synced(record.id)) files.sync(record.id);
+                             if (!record.source && !files.synced(record.id)) files.sync(record.id);
                          return {};
                      },
                      nullptr, nullptr});
@@ -45,7 +50,8 @@ std::uint64_t SnapshotTable::make(SnapshotRecord record, const std::filesystem::
     making_.insert(id);
     BackgroundJobs::Job job;
     job.work = [files = files_, record, slot] { return files.make(record, slot); };
-    job.afterwards = [files = files_, id] { files.sync(id); };
+    // Copies do not outlive this boot, so what only they stand on need not reach the disk.
+    if (!record.source) job.afterwards = [files = files_, id] { files.sync(id); };
     job.done = [this, id, layers, done = std::move(done)](const Status& status) {
         making_.erase(id);
         if (status) {

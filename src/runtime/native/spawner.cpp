@@ -1,11 +1,14 @@
 #include "runtime/native/spawner.hpp"
 
 #include "base/log.hpp"
+#include "runtime/native/boot_record.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/message_socket.hpp"
 #include "runtime/native/slot_maker.hpp"
+#include "version.hpp"
 
 #include <sys/epoll.h>
+#include <sys/signalfd.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -23,6 +26,17 @@ constexpr std::size_t max_peers = 16;
 constexpr std::size_t max_outgoing = 20'000;
 /// Without server and sandboxes it stays this long, so that a restart of the server finds it.
 constexpr auto idle_time = 3s;
+/// Figures are for people: telling them must not cost a request anything.
+constexpr auto figures_interval = 100ms;
+constexpr auto tend_interval = 500ms;
+
+/// Until a server says what it wants.
+PoolSettings fixed_pool(std::uint32_t size) {
+    PoolSettings settings;
+    settings.size = size;
+    settings.max = size;
+    return settings;
+}
 
 bool same_user(int socket) {
     ucred peer{};
@@ -39,15 +53,19 @@ Spawner::Spawner(std::unique_ptr<EventLoop> loop, const Host& host, Journal jour
       host_(&host),
       pool_(*loop_, host),
       snapshots_(*loop_, host),
-      sandboxes_(*loop_, host, pool_, snapshots_, std::move(journal)),
+      resolver_(*loop_, host),
+      networks_(host, resolver_),
+      sandboxes_(*loop_, host, pool_, snapshots_, networks_, std::move(journal)),
       socket_(std::move(socket)) {}
 
 Status Spawner::start() {
+    if (auto s = record_boot(host_->options.state_directory); !s) return s;
+    if (auto s = resolver_.start(); !s) return s;
     auto kept = sandboxes_.adopt();
     if (!kept) return kept.error();
     if (auto s = remove_leftovers(*kept); !s) return s;
     if (auto s = snapshots_.start([this] { return sandboxes_.snapshot_layers(); }); !s) return s;
-    if (auto s = pool_.start(*kept, host_->options.pool_size); !s) return s;
+    if (auto s = pool_.start(*kept, fixed_pool(host_->options.pool_size)); !s) return s;
     sandboxes_.on_exit([this](const std::string& id, const Exit& exit) {
         for (const auto& peer : std::list(peers_)) {
             if (peer->greeted) send(peer, ExitNotice{id, exit});
@@ -65,12 +83,14 @@ Status Spawner::remove_leftovers(const std::vector<SlotId>& keep) {
     for (const auto& entry : std::filesystem::directory_iterator(sandboxes, error)) {
         names.insert(entry.path().filename().string());
     }
-    auto routes = net::RouteSocket::open();
-    if (!routes) return routes.error();
-    auto links = routes->list_links(host_->link_prefix());
-    if (!links) return links.error();
-    for (const net::Link& link : *links) {
-        names.insert("s" + link.name.substr(host_->link_prefix().size()));
+    if (host_->network()) {
+        auto routes = net::RouteSocket::open();
+        if (!routes) return routes.error();
+        auto links = routes->list_links(host_->link_prefix());
+        if (!links) return links.error();
+        for (const net::Link& link : *links) {
+            names.insert("s" + link.name.substr(host_->link_prefix().size()));
+        }
     }
     for (const SlotId& slot : keep)
         names.erase(slot_name(slot));
@@ -91,29 +111,56 @@ bool Spawner::needed() const {
     return !peers_.empty() || sandboxes_.size() > 0;
 }
 
-void Spawner::run(int signals) {
-    bool ending = false;
-    auto signal_watch = loop_->watch(signals, EPOLLIN, [&ending](std::uint32_t) { ending = true; });
+Spawner::End Spawner::run(int signals) {
+    int received = 0;
+    auto signal_watch = loop_->watch(signals, EPOLLIN, [&](std::uint32_t) {
+        signalfd_siginfo info{};
+        if (::read(signals, &info, sizeof info) == sizeof info)
+            received = static_cast<int>(info.ssi_signo);
+    });
     auto needed_at = EventLoop::Clock::now();
-    while (!ending) {
-        loop_->run_once(500ms);
-        announce_figures();
+    auto tended_at = needed_at;
+    while (received == 0) {
+        loop_->run_once(announce_figures() ? tend_interval : figures_interval);
         const auto now = EventLoop::Clock::now();
+        if (now - tended_at > tend_interval) {
+            tended_at = now;
+            pool_.tend();
+            sandboxes_.tend_warm();
+        }
         if (needed()) needed_at = now;
         if (now - needed_at > idle_time) break;
     }
     accept_watch_.reset();
     ::unlink(host_->options.socket_path().c_str());
+    if (received == hand_over_signal) {
+        hand_over();
+        return End::handed_over;
+    }
     end_everything();
+    return End::done;
+}
+
+/// What has begun is ended; sandboxes that run are left as a spawner that died would leave them.
+void Spawner::hand_over() {
+    log::info("another spawner takes over");
+    for (const auto& peer : std::list(peers_))
+        close(peer);
+    pool_.drain();
+    const auto deadline = EventLoop::Clock::now() + 30s;
+    while (!(sandboxes_.at_rest() && pool_.idle()) && EventLoop::Clock::now() < deadline)
+        loop_->run_once(100ms);
 }
 
 void Spawner::end_everything() {
     for (const Observed& item : sandboxes_.list()) {
         sandboxes_.destroy(item.id, [](const Status&) {});
     }
+    sandboxes_.drop_warm();
     pool_.drain();
     const auto deadline = EventLoop::Clock::now() + 30s;
-    while ((sandboxes_.size() > 0 || !pool_.idle()) && EventLoop::Clock::now() < deadline) {
+    while ((sandboxes_.size() > 0 || sandboxes_.any_warm() || !pool_.idle()) &&
+           EventLoop::Clock::now() < deadline) {
         loop_->run_once(100ms);
     }
 }
@@ -141,6 +188,8 @@ void Spawner::close(const std::shared_ptr<Connection>& peer) {
     peers_.remove(peer);
     for (const std::string& snapshot : peer->snapshots)
         sandboxes_.cancel_snapshot(snapshot);
+    for (const std::string& base : peer->bases)
+        (void)snapshots_.remove(base);
 }
 
 void Spawner::on_message(const std::shared_ptr<Connection>& peer) {
@@ -159,21 +208,25 @@ void Spawner::on_message(const std::shared_ptr<Connection>& peer) {
 }
 
 void Spawner::greet(const std::shared_ptr<Connection>& peer, const Hello& hello) {
-    send(peer, HelloReply{protocol_version, host_->range.to_string(), host_->options.publish_host});
+    send(peer, HelloReply{protocol_version, kSpawnerProgram, host_->range.to_string(),
+                          host_->options.publish_host, host_->off});
     if (hello.version != protocol_version) return;
     peer->greeted = true;
-    pool_.resize(std::min(hello.pool_size, 1000U));
+    PoolSettings pool = hello.pool;
+    pool.size = std::min(pool.size, 1000U);
+    pool.max = std::min(pool.max, 1000U);
+    pool_.resize(pool);
 }
 
 void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
     const Peer weak = peer;
     if (auto* create = std::get_if<CreateRequest>(&message)) {
         const std::uint64_t number = create->request;
-        sandboxes_.create(std::move(*create), [this, weak, number](Result<std::uint16_t> port) {
-            if (port)
-                send(weak, CreateReply{number, *port});
+        sandboxes_.create(std::move(*create), [this, weak, number](Result<HostPorts> ports) {
+            if (ports)
+                send(weak, CreateReply{number, std::move(*ports)});
             else
-                send(weak, FailedReply{number, port.error()});
+                send(weak, FailedReply{number, ports.error()});
         });
     } else if (auto* destroy = std::get_if<DestroyRequest>(&message)) {
         sandboxes_.destroy(destroy->id, settle(weak, destroy->request));
@@ -184,13 +237,19 @@ void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
     } else if (auto* snapshot = std::get_if<SnapshotRequest>(&message)) {
         take_snapshot(peer, *snapshot);
     } else if (auto* removal = std::get_if<RemoveSnapshotRequest>(&message)) {
-        settle(weak, removal->request)(snapshots_.remove(removal->snapshot));
+        auto removed = snapshots_.remove(removal->snapshot);
+        if (removed) peer->bases.erase(removal->snapshot);
+        settle(weak, removal->request)(removed);
     } else if (auto* logs = std::get_if<LogsRequest>(&message)) {
         send_text(peer, logs->request, sandboxes_.output(logs->id));
     } else if (auto* inspect = std::get_if<InspectRequest>(&message)) {
         auto view = sandboxes_.view(inspect->id);
         send_text(peer, inspect->request,
                   view ? Result<std::string>(format_view(*view)) : view.error());
+    } else if (auto* slots = std::get_if<SlotsRequest>(&message)) {
+        send_text(peer, slots->request, sandboxes_.slots(slots->limit));
+    } else if (auto* warm = std::get_if<WarmImages>(&message)) {
+        sandboxes_.keep_warm(std::move(warm->images));
     } else if (auto* list = std::get_if<ListRequest>(&message)) {
         for (Observed& item : sandboxes_.list()) {
             send(peer, ObservedReply{list->request, std::move(item)});
@@ -205,10 +264,13 @@ void Spawner::take_snapshot(const std::shared_ptr<Connection>& peer,
                             const SnapshotRequest& request) {
     const Peer weak = peer;
     peer->snapshots.insert(request.snapshot);
-    sandboxes_.snapshot(request.id, request.snapshot,
-                        [weak, name = request.snapshot,
+    sandboxes_.snapshot(request.id, request.snapshot, request.for_copies,
+                        [weak, name = request.snapshot, for_copies = request.for_copies,
                          told = settle(weak, request.request)](const Status& status) {
-                            if (const auto held = weak.lock()) held->snapshots.erase(name);
+                            if (const auto held = weak.lock()) {
+                                held->snapshots.erase(name);
+                                if (status && for_copies) held->bases.insert(name);
+                            }
                             told(status);
                         });
 }
@@ -260,18 +322,25 @@ void Spawner::flush(const std::shared_ptr<Connection>& peer) {
     }
 }
 
-void Spawner::announce_figures() {
+/// Tells figures that changed, not too often; false when something is left to be told.
+bool Spawner::announce_figures() {
     Figures figures;
-    figures.slots_ready = pool_.ready();
-    figures.slot_hits = pool_.hits();
-    figures.slot_misses = pool_.misses();
+    pool_.tell(figures);
+    sandboxes_.warm().tell(figures);
     figures.sandboxes = sandboxes_.size();
+    if (std::ranges::all_of(peers_, [&](const auto& peer) { return peer->told == figures; })) {
+        return true;
+    }
+    const auto now = EventLoop::Clock::now();
+    if (now - told_at_ < figures_interval) return false;
+    told_at_ = now;
     // A copy, since a peer that is gone is taken off the list.
     for (const auto& peer : std::list(peers_)) {
         if (!peer->greeted || !peer->outgoing.empty() || peer->told == figures) continue;
         peer->told = figures;
         send(peer, FiguresNotice{figures});
     }
+    return true;
 }
 
 }  // namespace opensandbox::runtime::native

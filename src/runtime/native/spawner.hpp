@@ -2,9 +2,12 @@
 
 #include "runtime/native/event_loop.hpp"
 #include "runtime/native/host.hpp"
+#include "runtime/native/networks.hpp"
+#include "runtime/native/resolver.hpp"
 #include "runtime/native/sandbox_table.hpp"
 #include "runtime/native/slot_pool.hpp"
 
+#include <csignal>
 #include <deque>
 #include <list>
 #include <memory>
@@ -12,6 +15,10 @@
 #include <string>
 
 namespace opensandbox::runtime::native {
+
+/// A server of another version sends this, because the messages of both may have nothing in common.
+/// Spawners older than the signal die of it, which costs no sandbox either.
+inline constexpr int hand_over_signal = SIGUSR1;
 
 /// Serves the servers that connect, until nobody needs it: no server and no sandbox for a while.
 class Spawner {
@@ -21,9 +28,13 @@ class Spawner {
 
     /// Adopts what lives and removes what does not.
     Status start();
-    /// Until nobody needs it or `signals` (a signalfd) speaks; then everything is gone, unless
-    /// sandboxes could not be ended.
-    void run(int signals);
+    enum class End : std::uint8_t {
+        done,        ///< everything is gone, unless sandboxes could not be ended
+        handed_over  ///< sandboxes live on, for the next spawner to adopt
+    };
+    /// Until nobody needs it or `signals` (a signalfd) speaks. hand_over_signal asks for room for
+    /// another spawner, any other for the end.
+    End run(int signals);
 
   private:
     struct Connection {
@@ -35,6 +46,7 @@ class Spawner {
         EventLoop::Watch watch;
         UniqueFd writable_descriptor;
         std::set<std::string> snapshots;  ///< that it waits for
+        std::set<std::string> bases;      ///< of copies that it makes
         EventLoop::Watch writable;
     };
     using Peer = std::weak_ptr<Connection>;
@@ -51,18 +63,22 @@ class Spawner {
     void send(const Peer& peer, const Message& message);
     void flush(const std::shared_ptr<Connection>& peer);
     void close(const std::shared_ptr<Connection>& peer);
-    void announce_figures();
+    bool announce_figures();
     [[nodiscard]] bool needed() const;
     void end_everything();
+    void hand_over();
 
     std::unique_ptr<EventLoop> loop_;
     const Host* host_;
     SlotPool pool_;
     SnapshotTable snapshots_;
+    Resolver resolver_;
+    Networks networks_;
     SandboxTable sandboxes_;
     UniqueFd socket_;
     EventLoop::Watch accept_watch_;
     std::list<std::shared_ptr<Connection>> peers_;
+    EventLoop::Clock::time_point told_at_{};
 };
 
 }  // namespace opensandbox::runtime::native

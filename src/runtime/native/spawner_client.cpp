@@ -1,15 +1,15 @@
 #include "runtime/native/spawner_client.hpp"
 
+#include "base/log.hpp"
 #include "net/task.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/message_socket.hpp"
+#include "version.hpp"
 
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
-#include <sys/socket.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <cstring>
@@ -25,24 +25,6 @@ namespace {
 constexpr std::chrono::seconds answer_timeout{60};
 /// Copying a large writable layer takes its time.
 constexpr std::chrono::minutes snapshot_timeout{30};
-
-Result<UniqueFd> connect_socket(const std::filesystem::path& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.string().size() >= sizeof address.sun_path) {
-        return Error(ErrorCode::invalid_argument,
-                     "state directory: its path is longer than a socket's may be");
-    }
-    std::strcpy(address.sun_path, path.c_str());
-    UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd) return last_error("socket");
-    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) < 0) {
-        return Error(ErrorCode::unavailable,
-                     "no spawner at " + path.string() + ": " + std::strerror(errno));
-    }
-    widen_buffers(fd.get());
-    return fd;
-}
 
 Error lost() {
     return {ErrorCode::unavailable, "the connection to the spawner was lost"};
@@ -154,12 +136,12 @@ const HelloReply& SpawnerClient::spawner() const {
 }
 
 Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(
-    const std::filesystem::path& path, std::uint32_t pool_size, Listeners listeners) {
+    const std::filesystem::path& path, PoolSettings pool, Listeners listeners) {
     using Made = Result<std::unique_ptr<SpawnerClient>>;
     auto executor = co_await asio::this_coro::executor;
-    auto fd = connect_socket(path);
+    auto fd = connect_message_socket(path);
     if (!fd) co_return Made(fd.error());
-    if (auto s = send_message(fd->get(), encode(Hello{protocol_version, pool_size})); !s) {
+    if (auto s = send_message(fd->get(), encode(Hello{protocol_version, pool})); !s) {
         co_return Made(s.error());
     }
     auto state = std::make_shared<State>(executor, std::move(*fd), std::move(listeners));
@@ -170,13 +152,11 @@ Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(
     deadline.disarm();
     if (error) co_return Made(lost());
     auto received = receive_message(state->descriptor.native_handle());
-    if (!received || received->closed) co_return Made(lost());
+    if (!received) co_return Made(received.error());
     auto message = decode(received->bytes);
     auto* reply = message ? std::get_if<HelloReply>(&*message) : nullptr;
-    if (!reply || reply->version != protocol_version) {
-        co_return Made(Error(ErrorCode::conflict,
-                             "the spawner that runs is of another version; end it first (its "
-                             "sandboxes end with it)"));
+    if (!reply || reply->version != protocol_version || reply->program != kSpawnerProgram) {
+        co_return Made(Error(ErrorCode::conflict, "the spawner that runs is of another version"));
     }
     state->spawner = *reply;
     net::spawn(executor, read_all(state), "spawner client");
@@ -199,6 +179,20 @@ Awaitable<void> SpawnerClient::read_all(std::shared_ptr<State> state) {
         state->handle(std::move(*message));
     }
     state->lose();
+}
+
+void SpawnerClient::keep_warm(std::vector<CreateRequest> images) {
+    if (!state_->connected) return;
+    WarmImages message{std::move(images)};
+    std::string bytes = encode(message);
+    while (bytes.size() > max_message) {
+        log::warn("too many images are to be kept warm; one is not",
+                  {{"image", message.images.back().image}});
+        message.images.pop_back();
+        bytes = encode(message);
+    }
+    state_->outgoing.push_back(std::move(bytes));
+    if (state_->outgoing.size() == 1) state_->flush();
 }
 
 Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(
@@ -225,16 +219,16 @@ Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(
     co_return waiting;
 }
 
-Awaitable<Result<std::uint16_t>> SpawnerClient::create(CreateRequest request) {
+Awaitable<Result<HostPorts>> SpawnerClient::create(CreateRequest request) {
     request.request = ++state_->last_number;
     const auto limit = answer_timeout + std::chrono::seconds(request.start_seconds);
     std::string bytes = encode(request);
     auto waiting = co_await exchange(request.request, std::move(bytes), limit);
     Result<Message>& answer = *waiting->answer;
-    if (!answer) co_return Result<std::uint16_t>(answer.error());
-    const auto* reply = std::get_if<CreateReply>(&*answer);
-    if (!reply) co_return Result<std::uint16_t>(lost());
-    co_return Result<std::uint16_t>(reply->port);
+    if (!answer) co_return Result<HostPorts>(answer.error());
+    auto* reply = std::get_if<CreateReply>(&*answer);
+    if (!reply) co_return Result<HostPorts>(lost());
+    co_return Result<HostPorts>(std::move(reply->ports));
 }
 
 template <class Request>
@@ -267,6 +261,11 @@ Awaitable<Result<std::string>> SpawnerClient::view(std::string id) {
     return ask(std::move(request));
 }
 
+Awaitable<Result<std::string>> SpawnerClient::slots(std::uint32_t limit) {
+    SlotsRequest request{0, limit};
+    return ask(std::move(request));
+}
+
 Awaitable<Status> SpawnerClient::destroy(std::string id) {
     DestroyRequest request{0, std::move(id)};
     return demand(std::move(request), answer_timeout);
@@ -282,8 +281,8 @@ Awaitable<Status> SpawnerClient::resume(std::string id) {
     return demand(std::move(request), answer_timeout);
 }
 
-Awaitable<Status> SpawnerClient::snapshot(std::string id, std::string snapshot) {
-    SnapshotRequest request{0, std::move(id), std::move(snapshot)};
+Awaitable<Status> SpawnerClient::snapshot(std::string id, std::string snapshot, bool for_copies) {
+    SnapshotRequest request{0, std::move(id), std::move(snapshot), for_copies};
     return demand(std::move(request), snapshot_timeout);
 }
 

@@ -21,24 +21,29 @@ class SpawnerClient {
         std::function<void()> on_lost;  ///< once, unless close() came first
     };
 
-    /// `unavailable` when nobody listens there, `conflict` when a spawner of another version does.
+    /// `unavailable` when nobody listens there, `conflict` when a spawner of another version does:
+    /// one that does not answer as this version's would.
     static Awaitable<Result<std::unique_ptr<SpawnerClient>>> connect(
-        const std::filesystem::path& path, std::uint32_t pool_size, Listeners listeners);
+        const std::filesystem::path& path, PoolSettings pool, Listeners listeners);
     ~SpawnerClient();
     SpawnerClient(const SpawnerClient&) = delete;
     SpawnerClient& operator=(const SpawnerClient&) = delete;
 
     /// Fills in the request number. `unavailable` when the connection is lost meanwhile.
-    Awaitable<Result<std::uint16_t>> create(CreateRequest request);
+    Awaitable<Result<HostPorts>> create(CreateRequest request);
     Awaitable<Status> destroy(std::string id);
     Awaitable<Result<std::vector<Observed>>> list();
     Awaitable<Status> pause(std::string id);
     Awaitable<Status> resume(std::string id);
-    Awaitable<Status> snapshot(std::string id, std::string snapshot);
+    Awaitable<Status> snapshot(std::string id, std::string snapshot, bool for_copies);
     Awaitable<Status> remove_snapshot(std::string snapshot);
     Awaitable<Result<std::string>> output(std::string id);
     /// For parse_view().
     Awaitable<Result<std::string>> view(std::string id);
+    /// A line "id serial" for each of at most `limit` sandboxes that run.
+    Awaitable<Result<std::string>> slots(std::uint32_t limit);
+    /// Says for which images slots are to be kept warm, and that for no others.
+    void keep_warm(std::vector<CreateRequest> images);
     [[nodiscard]] const HelloReply& spawner() const;
     /// Whether answers may still come.
     [[nodiscard]] bool connected() const;

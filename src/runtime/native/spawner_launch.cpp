@@ -1,12 +1,17 @@
 #include "runtime/native/spawner_launch.hpp"
 
 #include "runtime/native/kernel.hpp"
+#include "runtime/native/message_socket.hpp"
+#include "runtime/native/spawner.hpp"
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
 #include <poll.h>
 #include <spawn.h>
@@ -110,6 +115,32 @@ Status launch_spawner(const std::filesystem::path& executable, SpawnerOptions op
     if (auto s = actions.start(executable, std::move(arguments)); !s) return s;
     writing.reset();
     return await_report(reading.get());
+}
+
+Status retire_spawner(const std::filesystem::path& path) {
+    UniqueFd process;
+    {
+        const auto socket = connect_message_socket(path);
+        if (!socket) return {};
+        ucred peer{};
+        socklen_t size = sizeof peer;
+        if (::getsockopt(socket->get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) < 0) {
+            return last_error("ask who the spawner is");
+        }
+        process.reset(static_cast<int>(::syscall(SYS_pidfd_open, peer.pid, 0)));
+        if (!process && errno == ESRCH) return {};
+        if (!process) return last_error("open the spawner's process");
+    }
+    for (const int signal : {hand_over_signal, SIGKILL}) {
+        if (auto s = signal_process(process.get(), signal); !s) return s.error().within("spawner");
+        pollfd item{process.get(), POLLIN, 0};
+        int ready;
+        do {
+            ready = ::poll(&item, 1, timeout_ms);
+        } while (ready < 0 && errno == EINTR);
+        if (ready > 0) return {};
+    }
+    return Error(ErrorCode::timeout, "the spawner of another version does not end");
 }
 
 }  // namespace opensandbox::runtime::native

@@ -12,4 +12,9 @@ namespace opensandbox::runtime::native {
 /// 45 s, since an ending spawner of the same state directory is waited for.
 Status launch_spawner(const std::filesystem::path& executable, SpawnerOptions options);
 
+/// Makes the spawner that listens at `socket` end without its sandboxes, which the next one adopts.
+/// Succeeds when none listens. Blocks until it ended; one that does not is killed after 45 s, which
+/// costs no sandbox either.
+Status retire_spawner(const std::filesystem::path& socket);
+
 }  // namespace opensandbox::runtime::native

@@ -17,8 +17,17 @@ SpawnerOptions spawner_options(const NativeOptions& options) {
     SpawnerOptions out;
     out.state_directory = options.state_directory;
     out.address_range = options.address_range;
-    out.pool_size = options.pool_size;
+    out.pool_size = options.pool.size;
     out.publish_host = options.publish_host;
+    out.layer_bytes = options.defaults.disk_bytes;
+    out.rootless = options.rootless;
+    return out;
+}
+
+std::string list_of(const std::vector<std::string>& phrases) {
+    std::string out;
+    for (const std::string& phrase : phrases)
+        out += (out.empty() ? "" : "; ") + phrase;
     return out;
 }
 
@@ -41,6 +50,7 @@ SpawnerClient::Listeners SpawnerLink::listeners() {
         const auto self = weak.lock();
         if (!self || self->stopped_) return;
         log::error("the spawner is gone; another is started");
+        self->figures_ = {};
         net::spawn(self->executor_, reconnect(self), "reconnect to the spawner");
     };
     return out;
@@ -49,6 +59,11 @@ SpawnerClient::Listeners SpawnerLink::listeners() {
 void SpawnerLink::report_exit(const std::string& id, const Exit& exit) {
     if (stopped_ || !reported_.insert(id).second) return;
     if (listener_) listener_(id, exit);
+}
+
+void SpawnerLink::keep_warm(std::vector<CreateRequest> images) {
+    warm_ = std::move(images);
+    if (client_ && client_->connected()) client_->keep_warm(warm_);
 }
 
 void SpawnerLink::stop() {
@@ -60,11 +75,11 @@ void SpawnerLink::stop() {
 Awaitable<Status> SpawnerLink::connect(std::shared_ptr<SpawnerLink> self) {
     const auto path = spawner_options(self->options_).socket_path();
     auto wanted = self->listeners();
-    auto client =
-        co_await SpawnerClient::connect(path, self->options_.pool_size, std::move(wanted));
+    auto client = co_await SpawnerClient::connect(path, self->options_.pool, std::move(wanted));
     if (!client) co_return Status(client.error());
     if (self->stopped_) co_return Status(stopped());
     self->client_ = std::move(*client);
+    if (!self->warm_.empty()) self->client_->keep_warm(self->warm_);
     const HelloReply& spawner = self->client_->spawner();
     if (spawner.address_range != self->options_.address_range ||
         spawner.publish_host != self->options_.publish_host) {
@@ -72,13 +87,26 @@ Awaitable<Status> SpawnerLink::connect(std::shared_ptr<SpawnerLink> self) {
             "the spawner that runs keeps its settings until it ends",
             {{"address_range", spawner.address_range}, {"publish_host", spawner.publish_host}});
     }
+    if (!spawner.off.empty()) {
+        log::warn("this host lacks something; `opensandbox doctor` tells more",
+                  {{"off", list_of(spawner.off)}});
+    }
     co_return Status();
 }
 
 Awaitable<Status> SpawnerLink::connect_or_launch(std::shared_ptr<SpawnerLink> self) {
     auto status = co_await connect(self);
-    if (status || self->stopped_ || status.error().code() == ErrorCode::conflict) co_return status;
+    if (status || self->stopped_) co_return status;
     auto options = spawner_options(self->options_);
+    if (status.error().code() == ErrorCode::conflict) {
+        log::info("a spawner of another version runs: it is replaced, and its sandboxes live on");
+        std::function<Status()> retire = [path = options.socket_path()] {
+            return retire_spawner(path);
+        };
+        auto retired = co_await net::run_blocking<Status>(*self->blocking_, std::move(retire));
+        if (!retired) co_return retired;
+        if (self->stopped_) co_return Status(stopped());
+    }
     auto executable = self->options_.executable;
     std::function<Status()> launch = [options, executable] {
         return launch_spawner(executable, options);

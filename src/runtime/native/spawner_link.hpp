@@ -23,6 +23,8 @@ class SpawnerLink : public std::enable_shared_from_this<SpawnerLink> {
     Awaitable<Status> start();
     /// The connection; waits up to ten seconds while a lost one is made again.
     Awaitable<Result<std::shared_ptr<SpawnerClient>>> client();
+    /// For this spawner and those that take its place.
+    void keep_warm(std::vector<CreateRequest> images);
     /// No more reconnecting, no more listeners.
     void stop();
 
@@ -45,6 +47,7 @@ class SpawnerLink : public std::enable_shared_from_this<SpawnerLink> {
     NativeOptions options_;
     std::shared_ptr<SpawnerClient> client_;  ///< shared with calls in flight
     std::function<void(const std::string&, const Exit&)> listener_;
+    std::vector<CreateRequest> warm_;
     std::set<std::string> reported_;  ///< ends that were told, until the sandbox is gone
     Figures figures_;
     bool stopped_ = false;

@@ -1,3 +1,4 @@
+#include "base/descriptor_limit.hpp"
 #include "base/log.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/native_runtime.hpp"
@@ -83,6 +84,7 @@ Result<UniqueFd> take_signals() {
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
+    sigaddset(&set, hand_over_signal);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
     ::signal(SIGHUP, SIG_IGN);
@@ -117,7 +119,8 @@ int serve(const SpawnerOptions& options) {
                                          {"range", host->range.to_string()},
                                          {"shifted_ids", host->shift_ids}});
         report(options, "ready");
-        spawner.run(signals->get());
+        const bool handed_over = spawner.run(signals->get()) == Spawner::End::handed_over;
+        if (handed_over) return 0;
     }
     unprepare_host(*host);
     log::info("the spawner ended");
@@ -136,9 +139,11 @@ int spawner_main(int argc, char** argv) {
     if (options->report >= 0) leave_parent();
     ::umask(077);
     ::prctl(PR_SET_DUMPABLE, 0);
+    raise_descriptor_limit();
     if (::chdir("/") < 0) return fail(*options, last_error("chdir /"));
     if (::geteuid() != 0) {
-        return fail(*options, Error(ErrorCode::permission_denied, "the native runtime needs root"));
+        return fail(*options, Error(ErrorCode::permission_denied,
+                                    "the spawner needs to be root, if only of a user namespace"));
     }
     return serve(*options);
 }

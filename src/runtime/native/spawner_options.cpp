@@ -7,8 +7,10 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-Status read_number(std::string_view option, std::string_view text, int max, auto& into) {
-    int value = 0;
+constexpr std::int64_t max_layer = std::int64_t{1} << 44;
+
+Status read_number(std::string_view option, std::string_view text, std::int64_t max, auto& into) {
+    std::int64_t value = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
     if (error != std::errc{} || end != text.data() + text.size() || value < 0 || value > max) {
         return Error(ErrorCode::invalid_argument,
@@ -28,7 +30,10 @@ std::vector<std::string> SpawnerOptions::to_arguments() const {
                                  "--pool",
                                  std::to_string(pool_size),
                                  "--publish-host",
-                                 publish_host};
+                                 publish_host,
+                                 "--layer",
+                                 std::to_string(layer_bytes)};
+    if (rootless) out.insert(out.end(), {"--rootless", "1"});
     if (report >= 0) out.insert(out.end(), {"--report", std::to_string(report)});
     return out;
 }
@@ -50,6 +55,10 @@ Result<SpawnerOptions> SpawnerOptions::parse(const std::vector<std::string>& arg
             status = read_number(name, value, 1000, options.pool_size);
         } else if (name == "--publish-host") {
             options.publish_host = value;
+        } else if (name == "--layer") {
+            status = read_number(name, value, max_layer, options.layer_bytes);
+        } else if (name == "--rootless") {
+            status = read_number(name, value, 1, options.rootless);
         } else if (name == "--report") {
             status = read_number(name, value, 1024, options.report);
         } else {

@@ -15,6 +15,9 @@ struct SpawnerOptions {
     std::string address_range = "10.77.0.0/16";
     std::uint32_t pool_size = 8;             ///< 0..1000
     std::string publish_host = "127.0.0.1";  ///< numeric IPv4
+    std::uint64_t layer_bytes = 0;           ///< size of writable layers; 0: no limit
+    /// It runs in a user namespace of its user, who is not root.
+    bool rootless = false;
     /// Descriptor on which to say "ready" or "error …" once, after leaving the caller's process
     /// group; -1 when started by hand.
     int report = -1;

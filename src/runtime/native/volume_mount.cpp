@@ -91,6 +91,24 @@ Result<UniqueFd> make_volume_mount(const VolumeMount& volume, int user_namespace
     return mount;
 }
 
+Result<UniqueFd> make_memory_mount(const VolumeMount& volume) {
+    UniqueFd context(::fsopen("tmpfs", FSOPEN_CLOEXEC));
+    if (!context) return last_error("fsopen tmpfs");
+    const std::string size = std::to_string(volume.size);
+    for (const auto& [key, value] :
+         {std::pair<const char*, const char*>{"size", size.c_str()}, {"mode", "1777"}}) {
+        if (::fsconfig(context.get(), FSCONFIG_SET_STRING, key, value, 0) < 0) {
+            return last_error(std::string("tmpfs ") + key);
+        }
+    }
+    if (::fsconfig(context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) < 0) {
+        return last_error("make a tmpfs");
+    }
+    UniqueFd mount(::fsmount(context.get(), FSMOUNT_CLOEXEC, MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV));
+    if (!mount) return last_error("fsmount tmpfs");
+    return mount;
+}
+
 Status attach_volume(int root, const VolumeMount& volume, UniqueFd mount) {
     struct stat info{};
     if (::fstat(mount.get(), &info) < 0) return last_error("volumes." + volume.name);

@@ -12,6 +12,10 @@ namespace opensandbox::runtime::native {
 /// the source stays outside.
 Result<UniqueFd> make_volume_mount(const VolumeMount& volume, int user_namespace);
 
+/// In the slot: a file system in memory of the volume's size, attached nowhere yet, that everybody
+/// may write to.
+Result<UniqueFd> make_memory_mount(const VolumeMount& volume);
+
 /// In the slot: attaches it below `root`, the sandbox's root, as if that were "/". Missing parts of
 /// the mount path are made.
 Status attach_volume(int root, const VolumeMount& volume, UniqueFd mount);

@@ -1,38 +1,17 @@
+#include "server/api/images.hpp"
+
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
+#include "http/body_pipe.hpp"
 #include "lifecycle/latch.hpp"
+#include "server/api/image_json.hpp"
 #include "server/api/request_body.hpp"
-#include "server/api/services.hpp"
-#include "server/body_pipe.hpp"
 #include "server/error_response.hpp"
-
-#include <set>
 
 namespace opensandbox::server {
 namespace {
 
 constexpr std::chrono::seconds kDrainTime{30};
-
-/// Ours: the contract has no images. The codes follow its style.
-Error image_error(const Error& error) {
-    if (!error.wire().empty()) return error;
-    switch (error.code()) {
-        case ErrorCode::not_found: return error.as("IMAGE::NOT_FOUND");
-        case ErrorCode::conflict: return error.as("IMAGE::CONFLICT");
-        case ErrorCode::too_large: return error.as("IMAGE::TOO_LARGE");
-        case ErrorCode::invalid_argument:
-        case ErrorCode::protocol: return error.as("IMAGE::INVALID");
-        default: return error.as("IMAGE::FAILED");
-    }
-}
-
-void append_image(std::string& out, const image::ImageInfo& info) {
-    out += "{\"reference\":" + model::json_string(info.reference) +
-           ",\"digest\":" + model::json_string(info.digest) +
-           ",\"size\":" + std::to_string(info.size) + ",\"createdAt\":\"" +
-           to_rfc3339(info.created_at) + "\",\"builtIn\":" + (info.built_in ? "true" : "false") +
-           "}";
-}
 
 Awaitable<void> list_images(Services& services, http::Exchange& exchange) {
     using Images = Result<std::vector<image::ImageInfo>>;
@@ -44,7 +23,7 @@ Awaitable<void> list_images(Services& services, http::Exchange& exchange) {
         std::string body = "{\"items\":[";
         for (std::size_t i = 0; i < images->size(); ++i) {
             if (i > 0) body += ',';
-            append_image(body, images.value()[i]);
+            body += image_json(images.value()[i]);
         }
         body += "]}";
         response = http::json_response(200, std::move(body));
@@ -71,7 +50,7 @@ using Imported = Result<image::ImageInfo>;
 /// long as this runs; the import lets go of the pipe whatever happens.
 Awaitable<Imported> import_body(Services& services, http::BodyReader& body, std::string reference) {
     auto executor = co_await asio::this_coro::executor;
-    auto pipe = std::make_shared<BodyPipe>(executor);
+    auto pipe = std::make_shared<http::BodyPipe>(executor);
     auto done = std::make_shared<lifecycle::Latch>(executor);
     auto outcome = std::make_shared<std::optional<Imported>>();
     image::Store* store = &services.images;
@@ -111,9 +90,7 @@ Awaitable<void> import_image(Services& services, http::Exchange& exchange) {
     auto imported = co_await import_body(services, exchange.body(), name.value());
     http::Response response;
     if (imported) {
-        std::string body;
-        append_image(body, *imported);
-        response = http::json_response(201, std::move(body));
+        response = http::json_response(201, image_json(*imported));
         log::info("image imported", {{"image", imported->reference}, {"digest", imported->digest}});
     } else {
         if (imported.error().code() == ErrorCode::cancelled) co_return;
@@ -123,7 +100,47 @@ Awaitable<void> import_image(Services& services, http::Exchange& exchange) {
     co_await exchange.respond(std::move(response));
 }
 
-/// References of the images that sandboxes and snapshots stand on.
+Awaitable<void> remove_image(Services& services, http::Exchange& exchange) {
+    std::string raw(exchange.parameter("reference"));
+    std::string reference = http::percent_decode(raw).value_or(raw);
+    auto used = images_in_use(services.lifecycle);
+    image::Store& store = services.images;
+    std::function<Status()> work = [&store, reference, used = std::move(used)]() -> Status {
+        auto digests = digests_of(store, used);
+        if (!digests) return digests.error();
+        return store.remove(reference,
+                            [&](const std::string& digest) { return digests->contains(digest); });
+    };
+    auto removed = co_await net::run_blocking<Status>(services.image_pool, std::move(work));
+    http::Response response(204);
+    if (!removed) response = error_response(image_error(removed.error()));
+    co_await exchange.respond(std::move(response));
+}
+
+}  // namespace
+
+void append_image(std::string& out, const image::ImageInfo& info) {
+    out += image_json(info);
+}
+
+Error transfer_error(const Error& error) {
+    if (!error.wire().empty()) return error;
+    auto turn = [&](ErrorCode code, const char* wire) {
+        return Error(code, wire, error.message());
+    };
+    switch (error.code()) {
+        case ErrorCode::not_found:
+        case ErrorCode::conflict:
+        case ErrorCode::too_large:
+        case ErrorCode::invalid_argument: return image_error(error);
+        case ErrorCode::unauthenticated:
+        case ErrorCode::permission_denied:
+            return turn(ErrorCode::permission_denied, "IMAGE::ACCESS_DENIED");
+        case ErrorCode::unsupported: return turn(ErrorCode::invalid_argument, "IMAGE::UNSUPPORTED");
+        default: return turn(ErrorCode::bad_gateway, "IMAGE::TRANSFER_FAILED");
+    }
+}
+
 std::set<std::string> images_in_use(lifecycle::Lifecycle& lifecycle) {
     std::set<std::string> used;
     lifecycle.index().for_each([&](const store::SandboxRecord& record) {
@@ -135,28 +152,16 @@ std::set<std::string> images_in_use(lifecycle::Lifecycle& lifecycle) {
     return used;
 }
 
-Awaitable<void> remove_image(Services& services, http::Exchange& exchange) {
-    std::string raw(exchange.parameter("reference"));
-    std::string reference = http::percent_decode(raw).value_or(raw);
-    auto used = images_in_use(services.lifecycle);
-    image::Store& store = services.images;
-    std::function<Status()> work = [&store, reference, used = std::move(used)]() -> Status {
-        auto images = store.list();
-        if (!images) return images.error();
-        std::set<std::string> digests;
-        for (const auto& info : images.value()) {
-            if (used.contains(info.reference)) digests.insert(info.digest);
-        }
-        return store.remove(reference,
-                            [&](const std::string& digest) { return digests.contains(digest); });
-    };
-    auto removed = co_await net::run_blocking<Status>(services.image_pool, std::move(work));
-    http::Response response(204);
-    if (!removed) response = error_response(image_error(removed.error()));
-    co_await exchange.respond(std::move(response));
+Result<std::set<std::string>> digests_of(image::Store& store,
+                                         const std::set<std::string>& references) {
+    auto images = store.list();
+    if (!images) return images.error();
+    std::set<std::string> digests;
+    for (const auto& info : images.value()) {
+        if (references.contains(info.reference)) digests.insert(info.digest);
+    }
+    return digests;
 }
-
-}  // namespace
 
 void add_image_routes(http::Router& router, Services& services, Mount mount) {
     using http::Exchange;
@@ -165,6 +170,8 @@ void add_image_routes(http::Router& router, Services& services, Mount mount) {
     router.add("GET", all, [s](Exchange& x) { return list_images(*s, x); });
     router.add("POST", all, [s](Exchange& x) { return import_image(*s, x); });
     router.add("DELETE", all + "/{reference...}", [s](Exchange& x) { return remove_image(*s, x); });
+    add_image_transfer_routes(router, services, mount);
+    add_image_detail_routes(router, services, mount);
 }
 
 }  // namespace opensandbox::server

@@ -4,6 +4,7 @@
 #include "http/router.hpp"
 #include "image/store.hpp"
 #include "lifecycle/lifecycle.hpp"
+#include "registry/registries.hpp"
 #include "server/config/config.hpp"
 #include "server/renew/access_renewer.hpp"
 #include "server/server_metrics.hpp"
@@ -41,7 +42,8 @@ struct Services {
     lifecycle::Lifecycle& lifecycle;
     image::Store& images;
     asio::thread_pool& image_pool;  ///< uploads may hold a thread for long, so not the store's
-    http::Client backends;          ///< towards agents
+    registry::Registries* registries = nullptr;  ///< null: images are neither pulled nor pushed
+    http::Client backends;                       ///< towards agents
     ServerMetrics metrics;
 };
 
@@ -51,6 +53,8 @@ using Mount = std::string_view;
 void add_sandbox_routes(http::Router& router, Services& services, Mount mount);
 /// POST /sandboxes/{id}/pause and /resume.
 void add_pause_routes(http::Router& router, Services& services, Mount mount);
+/// POST /sandboxes/{id}/fork.
+void add_fork_routes(http::Router& router, Services& services, Mount mount);
 void add_snapshot_routes(http::Router& router, Services& services, Mount mount);
 void add_pool_routes(http::Router& router, Services& services, Mount mount);
 /// /sandboxes/{id}/networkpolicy.
@@ -58,6 +62,8 @@ void add_network_policy_routes(http::Router& router, Services& services, Mount m
 void add_endpoint_routes(http::Router& router, Services& services, Mount mount);
 void add_proxy_routes(http::Router& router, Services& services, Mount mount);
 void add_image_routes(http::Router& router, Services& services, Mount mount);
+/// POST /snapshots/{id}/image and /images/tag.
+void add_image_derivation_routes(http::Router& router, Services& services, Mount mount);
 void add_diagnostics_routes(http::Router& router, Services& services, Mount mount);
 /// What the contract has and this server does not: 501, naming what is missing.
 void add_unsupported_routes(http::Router& router, Services& services, Mount mount);

@@ -16,14 +16,12 @@ struct Missing {
 };
 
 constexpr std::string_view kTemplates = "FSB::API_NOT_SUPPORTED";
-constexpr std::string_view kApi = "SANDBOX::API_NOT_SUPPORTED";
 
 constexpr std::array kMissing{
     Missing{"POST", "/templates", kTemplates, "Template management"},
     Missing{"GET", "/templates", kTemplates, "Template management"},
     Missing{"GET", "/templates/{template}", kTemplates, "Template management"},
     Missing{"DELETE", "/templates/{template}", kTemplates, "Template management"},
-    Missing{"POST", "/sandboxes/{sandbox_id}/fork", kApi, "Forking"},
 };
 
 Awaitable<void> refuse_missing(Services& services, http::Exchange& exchange,

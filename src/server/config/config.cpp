@@ -14,15 +14,17 @@ namespace {
 constexpr std::size_t kMaxFile = 1 << 20;
 
 /// In this order: [tenants] looks at what [server] said, [runtime] at [native] and [docker].
-constexpr std::array kSections{read_server,       read_log,     read_native,  read_docker,
-                               read_storage,      read_runtime, read_store,   read_ingress,
-                               read_renew_intent, read_otel,    read_tenants, read_quotas};
+constexpr std::array kSections{read_server,  read_log,          read_native,  read_registry,
+                               read_docker,  read_storage,      read_runtime, read_store,
+                               read_ingress, read_renew_intent, read_otel,    read_tenants,
+                               read_quotas};
 
 /// Sections must be tables, or their keys would be skipped without a word.
 void check_sections(ConfigReader& reader) {
     for (std::string_view section :
          {"server", "proxy", "log", "runtime", "docker", "storage", "store", "egress", "ingress",
-          "renew_intent", "otel", "secure_runtime", "tenants", "quotas", "kubernetes", "native"}) {
+          "renew_intent", "otel", "secure_runtime", "tenants", "quotas", "kubernetes", "native",
+          "registry", "metrics"}) {
         const toml::node* found = reader.node(section);
         if (found && !found->is_table())
             reader.fail(section, "must be a table ([" + std::string(section) + "])");

@@ -3,7 +3,10 @@
 #include "base/error.hpp"
 #include "base/log.hpp"
 #include "model/quota.hpp"
+#include "registry/options.hpp"
 #include "runtime/docker/docker_options.hpp"
+#include "runtime/native/warm_options.hpp"
+#include "runtime/runtime.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -99,9 +102,22 @@ struct Config {
     // [native]
     std::filesystem::path state_dir;  ///< empty: the default of this user
     std::string address_range = "10.77.0.0/16";
-    std::uint32_t pool_size = 8;
+    runtime::native::PoolSettings pool;
+    runtime::native::WarmOptions warm;
+    // Of sandboxes whose request states none.
+    std::int64_t native_pids = 4096;        ///< processes and threads
+    std::int64_t native_open_files = 0;     ///< of each process; 0: what the host allows
+    runtime::ResourceLimits native_limits;  ///< disk and rates; 0: none
+    bool native_network_off = false;        ///< [native] network = "none"
+    bool rootless = false;  ///< an ordinary user serves the native runtime; set by serve
     /// Where ports of sandboxes are published; docker.publish_host with the docker runtime.
     std::string publish_host = "127.0.0.1";
+
+    // [registry], native.pull; where logins are kept is filled in by serve
+    registry::RegistryOptions registry;
+
+    // [metrics]
+    std::int64_t metrics_sandboxes = 100;  ///< sandboxes with series of their own; 0: none
 
     RenewConfig renew;
     OtelConfig otel;

@@ -54,11 +54,63 @@ std::string_view config_skeleton() {
 # state_dir = "/var/lib/opensandbox"
 # IPv4 network of the sandboxes, /8 to /28; the host takes its first address.
 # address_range = "10.77.0.0/16"
-# Sandboxes made ready before anybody asks for one (0 to 1000): creates served from them take
-# milliseconds.
-# pool_size = 8
 # IPv4 address of the host on which the agents of sandboxes are reachable.
 # publish_host = "127.0.0.1"
+# Images are pulled from their registry when they are missing; or "always", to have the newest under
+# that name; or "never".
+# pull = "missing"
+# What a sandbox may use whose resourceLimits say nothing of it: how many processes and threads, and
+# how many files each of them may have open (by default what the host allows, at most 65536).
+# pids = 4096
+# open_files = 1024
+# Size of the writable layer (resourceLimits.ephemeral-storage); without it a sandbox can fill the
+# disk of the state directory. Needs mkfs.ext4 on the host.
+# writable_layer = "10Gi"
+# Bytes a second over the network, each way, and from and to the disk.
+# network_rate = "100Mi"
+# io_read_rate = "100Mi"
+# io_write_rate = "100Mi"
+# "none": sandboxes have no network but their loopback, unless extensions."opensandbox.io/network"
+# asks for one.
+# network = "default"
+
+[registry]
+# Of the native runtime. Logins come with the request, from `opensandbox login`, or from
+# ~/.docker/config.json and the credential programs that it names.
+# PEM file of authorities that registries are checked with, not the system's roots.
+# ca_file = "/etc/opensandbox/registry-ca.pem"
+# Registries ("HOST" or "HOST:PORT") that ca_file is for; without this line all.
+# ca_hosts = ["registry.example:5000"]
+# Registries without TLS. Those on this machine need not be named.
+# plain_http_hosts = ["registry.example:5000"]
+
+[metrics]
+# How many sandboxes, at most, /metrics shows with series of their own to callers with a key (0 to
+# 10000).
+# sandboxes = 100
+
+[native.pool]
+# Sandboxes made ready before anybody asks for one: creates served from them take milliseconds. As
+# many as `size` always; after a burst that needed more, up to `max`, as far as addresses and a
+# quarter of the free memory reach (1 MiB each). What was not needed for `idle_seconds` goes again,
+# by halves.
+# size = 8
+# max = 128
+# idle_seconds = 60
+
+[native.warm]
+# Images that declare programs to be started ahead, by their label `opensandbox.io/warm` or below,
+# have slots of their own, in which the image is mounted and the programs run: the first code of a
+# sandbox that comes out of one answers in milliseconds. Per image, as in [native.pool]; max = 0
+# turns them off.
+# size = 1
+# max = 8
+# idle_seconds = 60
+
+# [native.warm.images."python:3.12"]
+#   programs = [{ language = "python", import = ["json", "numpy"] }]
+#   size = 4
+#   max = 16
 
 [store]
 # type = "sqlite"

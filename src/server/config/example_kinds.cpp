@@ -17,8 +17,12 @@ level = "INFO"
 type = "native"
 
 [native]
-pool_size = 8
 publish_host = "127.0.0.1"
+
+# Sandboxes made ready ahead: always, and after bursts.
+[native.pool]
+size = 8
+max = 128
 )toml";
 
 constexpr std::string_view kDocker =

@@ -1,8 +1,38 @@
+#include "agent/code/warm_program.hpp"
+#include "image/store.hpp"
+#include "model/resource_quantity.hpp"
 #include "server/config/sections.hpp"
 
 #include <algorithm>
+#include <sstream>
 
 namespace opensandbox::server {
+namespace {
+
+// As in lifecycle/admission_limits.cpp, for the same limits.
+constexpr std::int64_t kLeastPids = 16;
+constexpr std::int64_t kMostPids = 4'194'304;
+constexpr std::int64_t kLeastFiles = 256;
+constexpr std::int64_t kMostFiles = 1'048'576;
+constexpr std::uint64_t kLeastLayer = 16ULL << 20;
+constexpr std::uint64_t kMostLayer = 1ULL << 44;
+constexpr std::uint64_t kLeastRate = 8192;
+constexpr std::uint64_t kMostRate = 1ULL << 35;
+
+void read_limit(ConfigReader& reader, std::string_view key, std::uint64_t least, std::uint64_t most,
+                std::string_view rule, std::uint64_t& into) {
+    std::string text;
+    reader.text(key, text);
+    if (text.empty()) return;
+    const auto value = model::parse_memory(text);
+    if (value && *value >= least && *value <= most) {
+        into = *value;
+    } else {
+        reader.fail(key, "must be " + std::string(rule));
+    }
+}
+
+}  // namespace
 
 bool is_ipv4(std::string_view text) {
     int parts = 0;
@@ -30,6 +60,73 @@ bool is_address_range(std::string_view text) {
     return width >= 8 && width <= 28;
 }
 
+namespace {
+
+using runtime::native::PoolSettings;
+
+/// `size`, `max` and `idle_seconds` of a table; what it does not say stays.
+void read_pool(ConfigReader& reader, const std::string& table, PoolSettings& pool) {
+    constexpr std::int64_t most = 1000;
+    constexpr std::int64_t day = 86'400;
+    std::int64_t size = pool.size;
+    reader.number(table + ".size", 0, most, size);
+    // One that is said counts as it is.
+    std::int64_t max = reader.node(table + ".max") ? 0 : std::max<std::int64_t>(pool.max, size);
+    reader.number(table + ".max", 0, most, max);
+    if (!reader.node(table + ".size")) size = std::min(size, max);
+    if (max < size) reader.fail(table + ".max", "must be at least " + table + ".size");
+    std::int64_t idle = pool.idle_seconds;
+    reader.number(table + ".idle_seconds", 1, day, idle);
+    pool.size = static_cast<std::uint32_t>(size);
+    pool.max = static_cast<std::uint32_t>(max);
+    pool.idle_seconds = static_cast<std::uint32_t>(idle);
+}
+
+/// An image's name may hold dots, which a path of keys cannot: its table is read as a document of
+/// its own.
+void read_warm_image(ConfigReader& reader, std::string_view name, const toml::node& node,
+                     Config& config) {
+    const std::string where = "native.warm.images.\"" + std::string(name) + "\"";
+    auto reference = image::normalize_reference(name);
+    if (!reference)
+        return reader.fail(where, "must be a reference: " + reference.error().message());
+    if (!node.is_table()) return reader.fail(where, "must be a table");
+    toml::table document;
+    document.insert("image", *node.as_table());
+    ConfigReader own(document);
+    runtime::native::WarmOptions::Image image;
+    image.pool = config.warm.pool;
+    read_pool(own, "image", image.pool);
+    if (const toml::node* programs = own.node("image.programs")) {
+        std::ostringstream text;
+        text << toml::json_formatter{*programs};
+        image.programs = text.str();
+        if (auto parsed = agent::parse_warm_programs(image.programs); !parsed)
+            own.fail("image.programs", "must be such a list: " + parsed.error().message());
+    }
+    if (const std::string& errors = own.errors(); !errors.empty()) {
+        // "image.size: …" is that table's size.
+        const auto dot = errors.find('.');
+        const auto colon = errors.find(": ");
+        return reader.fail(where + errors.substr(dot, colon - dot), errors.substr(colon + 2));
+    }
+    config.warm.images.insert_or_assign(std::move(*reference), std::move(image));
+}
+
+void read_warm(ConfigReader& reader, Config& config) {
+    const toml::node* warm = reader.node("native.warm");
+    if (!warm) return;
+    if (!warm->is_table()) return reader.fail("native.warm", "must be a table ([native.warm])");
+    read_pool(reader, "native.warm", config.warm.pool);
+    const toml::node* images = reader.node("native.warm.images");
+    if (!images) return;
+    if (!images->is_table()) return reader.fail("native.warm.images", "must be a table");
+    for (const auto& [name, node] : *images->as_table())
+        read_warm_image(reader, name.str(), node, config);
+}
+
+}  // namespace
+
 void read_native(ConfigReader& reader, Config& config) {
     std::string state_dir;
     reader.text("native.state_dir", state_dir);
@@ -42,9 +139,26 @@ void read_native(ConfigReader& reader, Config& config) {
         reader.fail("native.address_range",
                     "must be an IPv4 network of /8 to /28, such as 10.77.0.0/16");
     }
-    std::int64_t pool = config.pool_size;
-    reader.number("native.pool_size", 0, 1000, pool);
-    config.pool_size = static_cast<std::uint32_t>(pool);
+    read_pool(reader, "native.pool", config.pool);
+    read_warm(reader, config);
+    reader.number("native.pids", kLeastPids, kMostPids, config.native_pids);
+    reader.number("native.open_files", kLeastFiles, kMostFiles, config.native_open_files);
+    read_limit(reader, "native.writable_layer", kLeastLayer, kMostLayer,
+               "a size from 16Mi to 16Ti, such as \"10Gi\"", config.native_limits.disk_bytes);
+    constexpr std::string_view kRate = "bytes a second from 8Ki to 32Gi, such as \"10Mi\"";
+    read_limit(reader, "native.network_rate", kLeastRate, kMostRate, kRate,
+               config.native_limits.network_rate);
+    read_limit(reader, "native.io_read_rate", kLeastRate, kMostRate, kRate,
+               config.native_limits.io_read_rate);
+    read_limit(reader, "native.io_write_rate", kLeastRate, kMostRate, kRate,
+               config.native_limits.io_write_rate);
+    std::string network = "default";
+    reader.text("native.network", network);
+    if (network != "default" && network != "none") {
+        reader.fail("native.network", "must be default or none");
+    }
+    config.native_network_off = network == "none";
+    reader.number("metrics.sandboxes", 0, 10'000, config.metrics_sandboxes);
     reader.text("native.publish_host", config.publish_host);
     if (!is_ipv4(config.publish_host)) {
         reader.fail("native.publish_host", "must be an IPv4 address");

@@ -9,6 +9,7 @@ namespace opensandbox::server {
 void read_server(ConfigReader& reader, Config& config);        ///< [server], [proxy]
 void read_log(ConfigReader& reader, Config& config);           ///< [log]
 void read_native(ConfigReader& reader, Config& config);        ///< [native]
+void read_registry(ConfigReader& reader, Config& config);      ///< [registry], native.pull
 void read_docker(ConfigReader& reader, Config& config);        ///< [docker], [egress]
 void read_storage(ConfigReader& reader, Config& config);       ///< [storage]
 void read_runtime(ConfigReader& reader, Config& config);       ///< [runtime], [secure_runtime]

@@ -64,7 +64,7 @@ void write_map(Block& block, std::string_view heading, model::StringMap map,
 }
 
 void write_resources(Block& block, const runtime::Inspection& seen) {
-    if (!seen.cpu_cores && !seen.memory_bytes && !seen.pids) return;
+    if (!seen.cpu_cores && !seen.memory_bytes && !seen.pids && !seen.disk_bytes) return;
     block.heading("Resources");
     if (seen.cpu_cores) {
         std::array<char, 48> text{};
@@ -73,6 +73,48 @@ void write_resources(Block& block, const runtime::Inspection& seen) {
     }
     if (seen.memory_bytes) block.item("Memory: " + mebibytes(*seen.memory_bytes));
     if (seen.pids) block.item("PIDs Limit: " + std::to_string(*seen.pids));
+    if (seen.disk_bytes) block.item("Disk: " + mebibytes(*seen.disk_bytes));
+    if (seen.open_files) block.item("Open Files: " + std::to_string(*seen.open_files));
+    if (seen.network_rate) {
+        block.item("Network Rate: " + std::to_string(*seen.network_rate) + " bytes/s");
+    }
+}
+
+void write_usage(Block& block, const runtime::Usage& usage) {
+    if (usage == runtime::Usage()) return;
+    block.heading("Usage");
+    if (usage.cpu_seconds) {
+        std::array<char, 48> text{};
+        std::snprintf(text.data(), text.size(), "CPU: %.3f seconds", *usage.cpu_seconds);
+        block.item(text.data());
+    }
+    if (usage.memory_bytes) {
+        std::string text = "Memory: " + mebibytes(*usage.memory_bytes);
+        if (usage.memory_peak_bytes) text += ", at most " + mebibytes(*usage.memory_peak_bytes);
+        block.item(text);
+    }
+    if (usage.pids) block.item("PIDs: " + std::to_string(*usage.pids));
+    if (usage.disk_bytes) block.item("Disk: " + mebibytes(*usage.disk_bytes));
+    if (usage.received_bytes && usage.sent_bytes) {
+        block.item("Network: " + std::to_string(*usage.received_bytes) + " bytes received, " +
+                   std::to_string(*usage.sent_bytes) + " bytes sent");
+    }
+    if (usage.oom_kills > 0) block.item("OOM Kills: " + std::to_string(usage.oom_kills));
+    if (usage.pids_refused > 0) block.item("PIDs Refused: " + std::to_string(usage.pids_refused));
+}
+
+/// "; 3 processes ended, limit 64 MiB, at most 64 MiB in use"
+std::string oom_figures(const runtime::Inspection& seen) {
+    const runtime::Usage& usage = seen.usage;
+    if (usage.oom_kills == 0) return {};
+    std::string text = usage.oom_kills == 1
+                           ? "; 1 process ended"
+                           : "; " + std::to_string(usage.oom_kills) + " processes ended";
+    if (seen.memory_bytes) text += ", limit " + mebibytes(*seen.memory_bytes);
+    if (usage.memory_peak_bytes) {
+        text += ", at most " + mebibytes(*usage.memory_peak_bytes) + " in use";
+    }
+    return text;
 }
 
 void write_network(Block& block, const runtime::Inspection& seen) {
@@ -125,7 +167,13 @@ std::vector<std::string> event_lines(const runtime::Inspection& seen,
     if (seen.created_at) add("Created", to_rfc3339(*seen.created_at));
     if (seen.started_at) add("Started", to_rfc3339(*seen.started_at));
     if (seen.finished_at) add("Finished", to_rfc3339(*seen.finished_at));
-    if (seen.oom_killed) add("Event", "OOMKilled - the sandbox ran out of memory");
+    if (seen.oom_killed)
+        add("Event", "OOMKilled - the sandbox ran out of memory" + oom_figures(seen));
+    if (seen.usage.pids_refused > 0) {
+        std::string limit = seen.pids ? " of " + std::to_string(*seen.pids) : "";
+        add("Event", "PidsLimit - the limit" + limit + " processes was hit, forks refused: " +
+                         std::to_string(seen.usage.pids_refused));
+    }
     if (seen.exit_code && !seen.running && *seen.exit_code != 0) {
         add("Event", "Exited with code " + std::to_string(*seen.exit_code));
     }
@@ -158,6 +206,7 @@ std::string inspect_text(const runtime::Inspection& seen) {
     block.time("Finished At", seen.finished_at);
     if (!seen.error.empty()) block.field("Error", seen.error);
     write_resources(block, seen);
+    write_usage(block, seen.usage);
     write_network(block, seen);
     if (!seen.ports.empty()) {
         block.heading("Ports");

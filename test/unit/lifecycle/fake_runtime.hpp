@@ -29,6 +29,7 @@ class FakeRuntime : public runtime::Runtime {
             co_await gate->wait();
         }
         if (create_error) co_return *create_error;
+        if (specs.size() > creates_until_error) co_return Error(ErrorCode::io, "no more slots");
         runtime::AgentAddress address = agent;
         objects[spec.id] = address;
         if (exit_while_creating && listener) listener(spec.id, *exit_while_creating);
@@ -96,6 +97,7 @@ class FakeRuntime : public runtime::Runtime {
     Awaitable<Status> remove_snapshot(const runtime::SnapshotReference& snapshot) override {
         if (remove_snapshot_error) co_return *remove_snapshot_error;
         snapshots.erase(snapshot.id);
+        bases.erase(snapshot.id);
         co_return Status();
     }
     Awaitable<Result<std::vector<runtime::SnapshotReference>>> list_snapshots() override {
@@ -104,6 +106,26 @@ class FakeRuntime : public runtime::Runtime {
         for (const auto& [id, snapshot] : snapshots)
             all.push_back(snapshot);
         co_return all;
+    }
+
+    Awaitable<Result<runtime::SnapshotContent>> open_snapshot(
+        const runtime::SnapshotReference& snapshot) override {
+        if (!able.snapshot_content) co_return co_await Runtime::open_snapshot(snapshot);
+        if (snapshot_error) co_return *snapshot_error;
+        co_return content;
+    }
+
+    Awaitable<Result<runtime::SnapshotReference>> fork(const std::string& sandbox_id,
+                                                       const std::string& fork_id) override {
+        if (!able.forks) co_return co_await Runtime::fork(sandbox_id, fork_id);
+        if (hold_snapshot) {
+            auto gate = hold_snapshot;
+            co_await gate->wait();
+        }
+        if (snapshot_error) co_return *snapshot_error;
+        forked.push_back(sandbox_id);
+        bases.insert(fork_id);
+        co_return runtime::SnapshotReference(fork_id, "base " + fork_id);
     }
 
     [[nodiscard]] runtime::Figures figures() const override {
@@ -142,6 +164,10 @@ class FakeRuntime : public runtime::Runtime {
     std::map<std::string, runtime::Adoption> adoptions;
     std::map<std::string, runtime::SnapshotReference> snapshots;
     std::vector<std::string> taking;
+    runtime::SnapshotContent content;  ///< of every snapshot
+    std::vector<std::string> forked;   ///< sandboxes
+    std::set<std::string> bases;       ///< of copies, not let go of
+    std::size_t creates_until_error = SIZE_MAX;
     std::optional<Error> pause_error;
     std::optional<Error> snapshot_error;
     std::optional<Error> remove_snapshot_error;

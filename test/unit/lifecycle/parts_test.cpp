@@ -109,6 +109,22 @@ TEST_CASE("recovery: rows and objects are matched") {
     REQUIRE(plan.orphans == std::vector<std::string>{"orphan"});
 }
 
+TEST_CASE("recovery: after a restart of the host sandboxes are Terminated, with that reason") {
+    using enum model::SandboxState;
+    runtime::Observed noted = object("noted");
+    noted.exit.emplace();
+    noted.exit->code = -1;
+    noted.exit->reason = "HOST_RESTARTED";
+    auto plan = plan_recovery({row("noted", running), row("unknown", paused), row("old", failed)},
+                              {noted}, kNow, true);
+    REQUIRE(plan.ended.size() == 2);
+    for (const auto& [id, status] : plan.ended) {
+        REQUIRE(status.state == terminated);
+        REQUIRE(status.reason == "HOST_RESTARTED");
+        REQUIRE_FALSE(status.message.empty());
+    }
+}
+
 TEST_CASE("index: lists are newest first, in pages") {
     using enum model::SandboxState;
     SandboxIndex index;

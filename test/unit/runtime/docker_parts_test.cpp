@@ -1,10 +1,10 @@
 #include "runtime/docker/bucket_mounts.hpp"
-#include "runtime/docker/host_command.hpp"
 #include "runtime/docker/host_ports.hpp"
 #include "runtime/docker/server_id.hpp"
 #include "runtime/docker/sidecar_spec.hpp"
 #include "runtime/docker/tar_archive.hpp"
 #include "runtime/docker/volume_plan.hpp"
+#include "runtime/host_command.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
 

@@ -158,9 +158,10 @@ struct Topology {
         add_ipv6_default_route(outside, "eth0", "fd78::1");
     }
 
-    void install() const {
-        const runtime::native::FirewallOptions options(
+    void install(std::uint16_t resolver_port = 0) const {
+        runtime::native::FirewallOptions options(
             table, net::Ipv4Range::parse("10.77.0.0/16").value(), "osbt");
+        options.resolver_port = resolver_port;
         host.run([&] { runtime::native::install_firewall(options).value(); });
     }
 

@@ -30,6 +30,7 @@ JournalEntry sample() {
     entry.pid = 4711;
     entry.start_time = 123456789;
     entry.port = 40001;
+    entry.boot = "00000000-0000-4000-8000-000000000001";
     return entry;
 }
 
@@ -48,6 +49,7 @@ TEST_CASE("a journal keeps what is needed to find a sandbox again", "[runtime][j
     CHECK(all->front().pid == 4711);
     CHECK(all->front().start_time == 123456789);
     CHECK(all->front().port == 40001);
+    CHECK(all->front().boot == entry.boot);
     CHECK_FALSE(all->front().exit);
 
     entry.exit = runtime::Exit{-1, 9, "OOM_KILLED", "two\nlines",
@@ -93,4 +95,12 @@ TEST_CASE("a journal entry without one of its lines is no entry", "[runtime][jou
         CHECK_FALSE(succeeded(parse_entry(without)));
     }
     CHECK_FALSE(succeeded(parse_entry(text + "code 1\n")));
+}
+
+TEST_CASE("an entry of a version that knew no boots is read", "[runtime][journal]") {
+    auto entry = parse_entry(
+        "id 6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11\nserial 1\nindex 2\npid 4711\nstart 5\n"
+        "port 40001\nsomething of a later version\n");
+    REQUIRE(succeeded(entry));
+    CHECK(entry->boot.empty());
 }

@@ -21,7 +21,8 @@ CreateRequest sample_create() {
     request.snapshot_layers = {"6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11"};
     request.cpu_request = 0.25;
     request.memory_request = 1 << 20;
-    request.volumes = {{"data", "/srv/data", "sub", "/data", true}};
+    request.volumes = {{"data", "/srv/data", "sub", "/data", true, 0},
+                       {"tmpfs", "", "", "/scratch", false, 1 << 20}};
     request.claims = {"cache"};
     request.own_claims = {"cache"};
     request.start_seconds = 10;
@@ -37,6 +38,14 @@ CreateRequest sample_create() {
     request.limits.pids = 64;
     request.agent_token = "secret";
     request.hostname = "6f1c3b1e";
+    request.limits.disk_bytes = 1ULL << 34;
+    request.limits.open_files = 256;
+    request.limits.network_rate = 1 << 20;
+    request.limits.io_read_rate = 1 << 21;
+    request.limits.io_write_rate = 1 << 22;
+    request.no_network = true;
+    request.network = "t/lab";
+    request.published = {8080, 5432};
     return request;
 }
 
@@ -44,18 +53,19 @@ std::vector<Message> samples() {
     runtime::Observed ended;
     ended.id = "6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11";
     ended.endpoints.agent = {"127.0.0.1", 40001};
+    ended.endpoints.published = {{8080, 40002}};
     ended.exit = runtime::Exit{-1, 9, "OOM_KILLED", "text", Timestamp(std::chrono::seconds(5))};
     return {Hello{},
-            HelloReply{1, "10.77.0.0/16", "127.0.0.1"},
+            HelloReply{1, "spawner", "10.77.0.0/16", "127.0.0.1", {"limits of cpu"}},
             sample_create(),
-            CreateReply{7, 40000},
+            CreateReply{7, {40000, {40001, 40002}}},
             DestroyRequest{8, "x"},
             ListRequest{9},
             ObservedReply{9, ended},
             DoneReply{9},
             FailedReply{7, Error(ErrorCode::not_found, "NATIVE::X", "no such thing")},
             ExitNotice{"x", *ended.exit},
-            FiguresNotice{{1, 2, 3, 4}},
+            FiguresNotice{{1, 2, 3, 4, 5, 0.5, 7, 8, 9, 10, 11, 12}},
             MakeSlot{{1, 2}},
             RemoveSlot{{1, 2}},
             SlotMade{{1, 2}, 77},
@@ -64,11 +74,13 @@ std::vector<Message> samples() {
             SlotReady{},
             PauseRequest{10, "x"},
             ResumeRequest{11, "x"},
-            SnapshotRequest{12, "x", "y"},
+            SnapshotRequest{12, "x", "y", true},
             RemoveSnapshotRequest{13, "y"},
             LogsRequest{14, "x"},
             InspectRequest{15, "x"},
-            TextReply{15, "text"}};
+            TextReply{15, "text"},
+            SlotsRequest{16, 100},
+            NetworkMember{0x0a4d0002, "t/lab", {"web", "x"}}};
 }
 
 }  // namespace

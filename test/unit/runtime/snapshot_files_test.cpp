@@ -118,6 +118,25 @@ TEST_CASE("a layer is copied to where nothing is only", "[runtime][layer]") {
           ErrorCode::not_found);
 }
 
+TEST_CASE("a layer that never changes is linked, without its sockets", "[runtime][layer]") {
+    Directory directory;
+    const fs::path from = directory.path / "from", to = directory.path / "to";
+    fs::create_directories(from / "d");
+    std::ofstream(from / "d/file") << "text";
+    fs::create_symlink("file", from / "d/link");
+    REQUIRE(::mknod((from / "socket").c_str(), S_IFSOCK | 0600, 0) == 0);
+    REQUIRE(::mknod((from / "gone").c_str(), S_IFCHR, makedev(0, 0)) == 0);
+    REQUIRE(succeeded(copy_layer(from, to, LayerFiles::linked)));
+    CHECK(status_of(to / "d/file").st_ino == status_of(from / "d/file").st_ino);
+    CHECK(fs::read_symlink(to / "d/link") == "file");
+    CHECK(S_ISCHR(status_of(to / "gone").st_mode));
+    CHECK_FALSE(fs::exists(fs::symlink_status(to / "socket")));
+    REQUIRE(succeeded(remove_tree(from)));
+    std::string text;
+    std::ifstream(to / "d/file") >> text;
+    CHECK(text == "text");
+}
+
 TEST_CASE("a snapshot's record comes back as it was written", "[runtime][snapshot]") {
     const auto back = parse_snapshot(format_snapshot(sample()));
     REQUIRE(succeeded(back));
@@ -131,6 +150,20 @@ TEST_CASE("a snapshot's record comes back as it was written", "[runtime][snapsho
     CHECK(back->image.config.env == sample().image.config.env);
     CHECK(back->image.config.user == "app");
     CHECK(back->image.config.working_directory == "/srv");
+}
+
+TEST_CASE("what copies start from says what it is a copy of", "[runtime][fork]") {
+    SnapshotRecord record = sample();
+    CHECK_FALSE(parse_snapshot(format_snapshot(record))->source);
+    record.source.emplace();
+    record.source->image = record.image;
+    record.source->environment = {{"A", "1"}};
+    record.source->limits.pids = 7;
+    auto back = parse_snapshot(format_snapshot(record));
+    REQUIRE(back.has_value());
+    REQUIRE(back->source);
+    CHECK(back->source->environment == record.source->environment);
+    CHECK(back->source->limits.pids == 7);
 }
 
 TEST_CASE("what is no snapshot's record is refused", "[runtime][snapshot]") {

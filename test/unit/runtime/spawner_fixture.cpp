@@ -45,10 +45,11 @@ void add_names(const fs::path& directory, std::set<std::string>& into) {
 
 }  // namespace
 
-SpawnerFixture::SpawnerFixture(std::uint32_t pool_size)
+SpawnerFixture::SpawnerFixture(std::uint32_t pool_size, native::WarmOptions warm)
     : state_(make_state()),
       range_("10.215." + std::to_string(::getpid() % 256) + ".0/24"),
-      pool_size_(pool_size) {
+      pool_size_(pool_size),
+      warm_(std::move(warm)) {
     auto store = image::Store::open(state_ / "images");
     REQUIRE(store.has_value());
     images_ = std::move(*store);
@@ -110,7 +111,8 @@ void SpawnerFixture::connect() {
     native::NativeOptions options;
     options.state_directory = state_;
     options.address_range = range_;
-    options.pool_size = pool_size_;
+    options.pool = {pool_size_, pool_size_, 60};
+    options.warm = warm_;
     options.allowed_host_paths = {allowed().string()};
     // A spawner that is missing must fail the test, not be started behind its back.
     options.executable = "/bin/false";
@@ -196,6 +198,19 @@ Result<SnapshotReference> SpawnerFixture::snapshot(const std::string& id,
     });
 }
 
+Result<SnapshotReference> SpawnerFixture::fork(const std::string& id, const std::string& fork_id) {
+    using Kept = Result<SnapshotReference>;
+    return run<Kept>([&]() -> Awaitable<Kept> { co_return co_await runtime_->fork(id, fork_id); });
+}
+
+Result<SnapshotContent> SpawnerFixture::open_snapshot(const std::string& snapshot_id) {
+    using Opened = Result<SnapshotContent>;
+    return run<Opened>([&]() -> Awaitable<Opened> {
+        SnapshotReference reference(snapshot_id, snapshot_id);
+        co_return co_await runtime_->open_snapshot(reference);
+    });
+}
+
 Status SpawnerFixture::remove_snapshot(const std::string& snapshot_id) {
     return run<Status>([&]() -> Awaitable<Status> {
         SnapshotReference reference(snapshot_id, snapshot_id);
@@ -257,11 +272,24 @@ void SpawnerFixture::wait_ready(std::uint64_t count) {
     REQUIRE(runtime_->figures().slots_ready == count);
 }
 
-bool SpawnerFixture::wait_figures(const Figures& wanted) {
+bool SpawnerFixture::wait_figures(const std::function<bool(const Figures&)>& wanted) {
     loop_.restart();
-    for (int round = 0; round < 300 && runtime_->figures() != wanted; ++round)
+    for (int round = 0; round < 300 && !wanted(runtime_->figures()); ++round)
         loop_.run_one_for(100ms);
-    return runtime_->figures() == wanted;
+    return wanted(runtime_->figures());
+}
+
+std::ostream& operator<<(std::ostream& out, const Census& census) {
+    for (const auto& [kind, names] : {std::pair{"links", &census.links},
+                                      {"cgroups", &census.cgroups},
+                                      {"files", &census.files},
+                                      {"processes", &census.processes}}) {
+        out << kind << ":";
+        for (const std::string& name : *names)
+            out << " " << name;
+        out << "\n";
+    }
+    return out;
 }
 
 Census SpawnerFixture::census() const {

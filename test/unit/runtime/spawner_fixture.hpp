@@ -9,6 +9,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <iosfwd>
 #include <map>
 #include <memory>
 #include <set>
@@ -24,13 +25,14 @@ struct Census {
     std::set<std::string> files;      ///< under the state directory's sandboxes and journal
     std::set<std::string> processes;  ///< pids below the spawner
     friend bool operator==(const Census&, const Census&) = default;
+    friend std::ostream& operator<<(std::ostream& out, const Census& census);
 };
 
 /// A spawner of its own state directory and address range, and a runtime connected to it. Ends
 /// both, with all sandboxes.
 class SpawnerFixture {
   public:
-    explicit SpawnerFixture(std::uint32_t pool_size = 2);
+    explicit SpawnerFixture(std::uint32_t pool_size = 2, native::WarmOptions warm = {});
     ~SpawnerFixture();
 
     /// Runs a coroutine of the runtime to its end; fails the test after a minute.
@@ -45,6 +47,8 @@ class SpawnerFixture {
     /// The same; calls `meanwhile` again and again until it returns true.
     Result<SnapshotReference> snapshot(const std::string& id, const std::string& snapshot_id,
                                        const std::function<bool()>& meanwhile);
+    Result<SnapshotReference> fork(const std::string& id, const std::string& fork_id);
+    Result<SnapshotContent> open_snapshot(const std::string& snapshot_id);
     Status remove_snapshot(const std::string& snapshot_id);
     Result<std::string> logs(const std::string& id, const LogQuery& query);
     Result<Inspection> inspect(const std::string& id);
@@ -67,8 +71,8 @@ class SpawnerFixture {
     [[nodiscard]] Census census() const;
     /// Waits until the pool has this many blanks.
     void wait_ready(std::uint64_t count);
-    /// Waits until the spawner told these figures; false when it never does.
-    bool wait_figures(const Figures& wanted);
+    /// Waits until the spawner told such figures; false when it never does.
+    bool wait_figures(const std::function<bool(const Figures&)>& wanted);
     [[nodiscard]] pid_t agent_of(const std::string& id) const;
     [[nodiscard]] Runtime& runtime() { return *runtime_; }
 
@@ -79,6 +83,7 @@ class SpawnerFixture {
     std::filesystem::path state_;
     std::string range_;
     std::uint32_t pool_size_;
+    native::WarmOptions warm_;
     pid_t spawner_ = 0;
     asio::io_context loop_;
     asio::thread_pool blocking_{1};

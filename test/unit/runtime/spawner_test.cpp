@@ -38,8 +38,10 @@ TEST_CASE("blanks are kept ready and taken", "[runtime][spawner]") {
     fixture.wait_ready(2);
     const SandboxSpec spec = SpawnerFixture::shell("sleep 1000");
     REQUIRE(succeeded(fixture.create(spec)));
-    CHECK(
-        fixture.wait_figures({.slots_ready = 2, .slot_hits = 1, .slot_misses = 0, .sandboxes = 1}));
+    CHECK(fixture.wait_figures([](const Figures& now) {
+        return now.slots_ready == 2 && now.slots_target == 2 && now.slot_hits == 1 &&
+               now.slot_misses == 0 && now.slot_refills == 2 && now.sandboxes == 1;
+    }));
 }
 
 TEST_CASE("the end of an entrypoint is told with its code", "[runtime][spawner]") {

@@ -1,5 +1,6 @@
 #include "server/config/config.hpp"
 
+#include "agent/code/warm_program.hpp"
 #include "server/serve_options.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
@@ -19,7 +20,7 @@ TEST_CASE("config: no line at all gives the defaults") {
     REQUIRE_FALSE(config->api_key);
     REQUIRE(config->limit_concurrency == 1024);
     REQUIRE(config->address_range == "10.77.0.0/16");
-    REQUIRE(config->pool_size == 8);
+    REQUIRE(config->pool == runtime::native::PoolSettings{8, 128, 60});
 }
 
 TEST_CASE("config: every key is read, unknown ones are ignored") {
@@ -51,10 +52,17 @@ path = "/x/y.db"
 [native]
 state_dir = "/s"
 address_range = "10.0.0.0/8"
-pool_size = 0
 publish_host = "0.0.0.0"
 [native.pool]
+size = 0
+max = 12
+idle_seconds = 5
 later = true
+[native.warm]
+max = 3
+[native.warm.images."python:3.12"]
+programs = [{ language = "python", import = ["json"] }]
+size = 2
 [renew_intent]
 enabled = true
 min_interval_seconds = 5
@@ -94,7 +102,14 @@ else = 1
     REQUIRE(config->host_ip == "192.0.2.1");
     REQUIRE(config->store_path == "/x/y.db");
     REQUIRE(config->state_dir == "/s");
-    REQUIRE(config->pool_size == 0);
+    REQUIRE(config->pool == runtime::native::PoolSettings{0, 12, 5});
+    REQUIRE(config->warm.pool == runtime::native::PoolSettings{1, 3, 60});
+    REQUIRE(config->warm.images.size() == 1);
+    const auto& warm = config->warm.images.at("python:3.12");
+    REQUIRE(warm.pool == runtime::native::PoolSettings{2, 3, 60});
+    auto programs = agent::parse_warm_programs(warm.programs);
+    REQUIRE(programs.has_value());
+    REQUIRE(programs->front().imports == std::vector<std::string>{"json"});
     REQUIRE(config->ignored.empty());
     REQUIRE(config->log_file.enabled);
     REQUIRE(config->log_file.path == "/l/s.log");
@@ -133,7 +148,23 @@ TEST_CASE("config: a wrong value is refused naming section and key") {
         {"[native]\naddress_range = \"10.77.0.0\"", "native.address_range"},
         {"[native]\naddress_range = \"10.77.0.0/29\"", "native.address_range"},
         {"[native]\naddress_range = \"10.777.0.0/16\"", "native.address_range"},
-        {"[native]\npool_size = 1001", "native.pool_size"},
+        {"[native.pool]\nsize = 1001", "native.pool.size"},
+        {"[native.pool]\nsize = 10\nmax = 9", "native.pool.max"},
+        {"[native.pool]\nidle_seconds = 0", "native.pool.idle_seconds"},
+        {"[native]\nwarm = 1", "native.warm"},
+        {"[native.warm]\nsize = 4\nmax = 2", "native.warm.max"},
+        {"[native.warm]\nimages = 3", "native.warm.images"},
+        {"[native.warm.images.\"A b\"]\nsize = 1", "native.warm.images.\"A b\""},
+        {"[native.warm.images.\"a:1\"]\nsize = -1", "native.warm.images.\"a:1\".size"},
+        {"[native.warm.images.\"a:1\"]\nprograms = [{ language = \"perl\" }]",
+         "native.warm.images.\"a:1\".programs"},
+        {"[native]\npull = \"sometimes\"", "native.pull"},
+        {"[registry]\nca_file = \"relative\"", "registry.ca_file"},
+        {"[registry]\nca_hosts = [\"a\"]", "registry.ca_hosts"},
+        {"[registry]\nca_file = \"/a\"\nca_hosts = [1]", "registry.ca_hosts"},
+        {"[registry]\nplain_http_hosts = \"a\"", "registry.plain_http_hosts"},
+        {"[registry]\nplain_http_hosts = [\"http://a\"]", "registry.plain_http_hosts"},
+        {"registry = 1", "registry"},
         {"[native]\npublish_host = \"localhost\"", "native.publish_host"},
         {"[runtime]\ntype = \"kubernetes\"", "runtime.type"},
         {"[secure_runtime]\ntype = \"gvisor\"", "secure_runtime.type"},
@@ -243,7 +274,7 @@ TEST_CASE("config: the skeleton says the defaults and parses") {
     REQUIRE(config->limit_concurrency == Config().limit_concurrency);
     REQUIRE(config->timeout_keep_alive == Config().timeout_keep_alive);
     REQUIRE(config->address_range == Config().address_range);
-    REQUIRE(config->pool_size == Config().pool_size);
+    REQUIRE(config->pool == Config().pool);
     REQUIRE(config->publish_host == Config().publish_host);
 }
 

@@ -82,12 +82,14 @@ TEST_CASE("each change touches its own columns") {
     REQUIRE(store.insert(record, std::nullopt));
     record.endpoints.agent.host = "127.0.0.1";
     record.endpoints.agent.port = 41000;
+    record.endpoints.published = {{8080, 41001}, {5432, 41002}};
     record.sandbox.status.state = model::SandboxState::running;
     REQUIRE(store.set_running(record));
     REQUIRE(store.set_expiry("one", std::nullopt));
     REQUIRE(store.set_metadata("one", {{"k", "v"}}));
     auto row = store.load_sandboxes()->front();
     REQUIRE(row.endpoints.agent.port == 41000);
+    REQUIRE(row.endpoints.published == record.endpoints.published);
     REQUIRE(row.sandbox.status.state == model::SandboxState::running);
     REQUIRE_FALSE(row.sandbox.expires_at);
     REQUIRE(*row.sandbox.metadata == model::StringMap{{"k", "v"}});

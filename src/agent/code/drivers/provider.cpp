@@ -158,15 +158,40 @@ Awaitable<std::shared_ptr<Interpreter>> DriverProvider::take_warm(const SpawnReq
     if (!warm_ || !warm_->interpreter) co_return nullptr;
     auto interpreter = std::move(warm_->interpreter);
     warm_->interpreter.reset();
-    if (interpreter->ended() || warm_->environment != wanted.environment) co_return nullptr;
-    if (cwd.empty()) co_return interpreter;
+    if (interpreter->ended() || !can_take_on(warm_->environment, wanted.environment)) {
+        co_return nullptr;
+    }
+    std::vector<std::pair<ControlFrame::Kind, std::string>> changes;
+    if (warm_->environment != wanted.environment) {
+        changes.emplace_back(ControlFrame::Kind::environment,
+                             environment_payload(wanted.environment));
+    }
+    if (!cwd.empty()) changes.emplace_back(ControlFrame::Kind::directory, std::move(cwd));
     auto executor = co_await asio::this_coro::executor;
     net::Deadline deadline(executor, kStartLimit, [interpreter] { interpreter->kill(); });
-    co_await interpreter->send(ControlFrame::Kind::directory, std::move(cwd));
-    std::string none;
-    Result<ControlMessage> moved = co_await interpreter->next(none);
-    if (!moved || moved->type != ControlMessage::Type::ready) co_return nullptr;
+    for (auto& [kind, payload] : changes) {
+        co_await interpreter->send(kind, std::move(payload));
+        std::string none;
+        Result<ControlMessage> done = co_await interpreter->next(none);
+        if (!done || done->type != ControlMessage::Type::ready) co_return nullptr;
+    }
     co_return interpreter;
+}
+
+void DriverProvider::adopt(std::vector<WarmInterpreter> interpreters) {
+    for (WarmInterpreter& warm : interpreters) {
+        if (!warm.alive()) continue;
+        std::vector<std::string> environment = warm.environment();
+        auto taken = Interpreter::adopt(services_.executor, services_.reaper, std::move(warm));
+        if (!taken) {
+            log::warn("a warm interpreter is lost", {{"reason", taken.error().message()}});
+            continue;
+        }
+        processes_.push_back((*taken)->child());
+        warm_ = std::make_shared<Warm>();
+        warm_->interpreter = std::move(*taken);
+        warm_->environment = std::move(environment);
+    }
 }
 
 void DriverProvider::warm_python() {

@@ -24,6 +24,8 @@ class DriverProvider final : public KernelProvider {
     /// None: they end with the agent.
     Awaitable<Result<std::vector<Found>>> recover() override;
 
+    /// Takes over interpreters for the contexts to come, as far as they live.
+    void adopt(std::vector<WarmInterpreter> interpreters);
     /// Starts a python interpreter for the context to come.
     void warm_python();
     /// Sends a signal to the group of every interpreter; returns how many there are.

@@ -145,6 +145,32 @@ def serve(control):
             del failure
         send('{"type":"done"}')
 
+    def load(names):
+        """Imports modules ahead of the first cell, which finds them without binding them."""
+        for name in names.split():
+            try:
+                __import__(name)
+            except BaseException as error:
+                send(
+                    '{"type":"error","ename":%s,"evalue":%s,"traceback":[]}'
+                    % (quote(type(error).__name__), quote(f'import {name}: {error}'))
+                )
+                return
+        flush()
+        send('{"type":"ready"}')
+
+    def take_on(entries):
+        """Makes these the environment, whatever it was when this process started."""
+        wanted = dict(entry.split(b'=', 1) for entry in entries.split(b'\0') if entry)
+        wanted.setdefault(b'MPLBACKEND', b'Agg')
+        present = os.environb
+        for name in [name for name in present if name not in wanted]:
+            del present[name]
+        for name, value in wanted.items():
+            if present.get(name) != value:
+                present[name] = value
+        send('{"type":"ready"}')
+
     for name in [name for name in main if not name.startswith('__')]:
         del main[name]
     main['display'] = display
@@ -161,10 +187,16 @@ def serve(control):
         if not header:
             return
         body = control.read(int(header[1:]))
+        # These come before the first cell only: this interpreter was started ahead.
         if header[:1] == b'd':
-            # A directory comes before the first cell only: this interpreter was started ahead.
             os.chdir(body)
             send('{"type":"ready"}')
+            continue
+        if header[:1] == b'e':
+            take_on(body)
+            continue
+        if header[:1] == b'm':
+            load(body.decode())
             continue
         count += 1
         run(body.decode('utf-8', 'surrogatepass'))

@@ -1,0 +1,136 @@
+#include "cli/describe.hpp"
+#include "cli/image_options.hpp"
+#include "cli/invocation.hpp"
+#include "opensandbox/snapshots.hpp"
+
+namespace opensandbox::cli {
+
+namespace {
+
+constexpr std::string_view kId = "SNAPSHOT_ID";
+const Positional kOneId{kId, "The snapshot's id."};
+constexpr std::chrono::minutes kLongest{30};
+
+/// One that failed is told, and the exit code says so.
+Outcome print_snapshot(Invocation& invocation, const sdk::SnapshotInfo& info) {
+    Outcome outcome = invocation.print_object(describe(info));
+    return info.state == "Failed" ? Outcome(kFailed) : outcome;
+}
+
+Awaitable<Outcome> create(Invocation& invocation) {
+    Arguments& arguments = invocation.arguments();
+    auto connection = invocation.connect();
+    if (!connection) co_return connection.error();
+    sdk::Snapshots snapshots(*connection);
+    auto made = co_await snapshots.create(arguments.one("SANDBOX_ID"), arguments.get("--name"));
+    if (!made) co_return made.error();
+    if (!arguments.has("--no-wait")) {
+        const std::string id = made->id;
+        made = co_await snapshots.wait(id, kLongest);
+        if (!made) co_return made.error();
+    }
+    co_return print_snapshot(invocation, *made);
+}
+
+Awaitable<Outcome> list(Invocation& invocation) {
+    Arguments& arguments = invocation.arguments();
+    sdk::SnapshotFilter filter;
+    filter.sandbox_id = arguments.get("--sandbox");
+    filter.name = arguments.get("--name");
+    for (const auto& state : arguments.all("--state")) {
+        auto known =
+            arguments.choice("--state", state, {"Creating", "Ready", "Failed", "Deleting"});
+        if (known) filter.states.push_back(std::move(*known));
+    }
+    if (auto page = arguments.integer("--page", 1, INT32_MAX)) {
+        filter.page = static_cast<unsigned>(*page);
+    }
+    if (auto size = arguments.integer("--page-size", 1, 200)) {
+        filter.page_size = static_cast<unsigned>(*size);
+    }
+    if (arguments.problem()) co_return *arguments.problem();
+    auto connection = invocation.connect();
+    if (!connection) co_return connection.error();
+    sdk::Snapshots snapshots(*connection);
+    auto page = co_await snapshots.list(std::move(filter));
+    if (!page) co_return page.error();
+    const json::object document = describe(*page);
+    co_return invocation.print_list(document, document.at("items").as_array(),
+                                    {{"ID", "id"},
+                                     {"STATUS", "status.state"},
+                                     {"SANDBOX_ID", "sandbox_id"},
+                                     {"NAME", "name"},
+                                     {"CREATED_AT", "created_at"}});
+}
+
+Awaitable<Outcome> get(Invocation& invocation) {
+    auto connection = invocation.connect();
+    if (!connection) co_return connection.error();
+    sdk::Snapshots snapshots(*connection);
+    auto info = co_await snapshots.get(invocation.arguments().one(kId));
+    if (!info) co_return info.error();
+    co_return invocation.print_object(describe(*info));
+}
+
+Awaitable<Outcome> remove(Invocation& invocation) {
+    auto connection = invocation.connect();
+    if (!connection) co_return connection.error();
+    sdk::Snapshots snapshots(*connection);
+    const std::string id = invocation.arguments().one(kId);
+    auto removed = co_await snapshots.remove(id);
+    if (!removed) co_return removed.error();
+    co_return invocation.print_done("Removed: " + id);
+}
+
+Awaitable<Outcome> export_snapshot(Invocation& invocation) {
+    Arguments& arguments = invocation.arguments();
+    auto change = read_image_config(arguments);
+    auto reference = arguments.get("--to-image");
+    if (arguments.problem()) co_return *arguments.problem();
+    auto connection = invocation.connect();
+    if (!connection) co_return connection.error();
+    sdk::Snapshots snapshots(*connection);
+    auto image = co_await snapshots.make_image(arguments.one(kId), reference.value_or(""),
+                                               std::move(change));
+    if (!image) co_return image.error();
+    co_return invocation.print_object(describe(*image));
+}
+
+}  // namespace
+
+void add_snapshot_commands(CommandTable& table) {
+    Command command =
+        make_document_command("snapshot", "create", "Keep the file system of a running sandbox.",
+                              {{"SANDBOX_ID", "The sandbox's id."}}, create);
+    command.options = {{"--name", 'n', "NAME", "Name to find it by."},
+                       {"--no-wait", 0, "", "Do not wait until it is made."}};
+    command.examples = {{"snapshot create SANDBOX_ID -n before-upgrade", "keep one"}};
+    table.commands.push_back(std::move(command));
+
+    command = make_document_command("snapshot", "list", "List snapshots.", {}, list);
+    command.options = {{"--sandbox", 0, "SANDBOX_ID", "Only of this sandbox."},
+                       {"--name", 'n', "NAME", "Only with this name."},
+                       {"--state", 's', "STATE", "Only in this state.", true},
+                       {"--page", 0, "NUMBER", "Page to show, from 1."},
+                       {"--page-size", 0, "NUMBER", "Snapshots a page, 1 to 200 (default 20)."}};
+    table.commands.push_back(std::move(command));
+
+    command = make_document_command("snapshot", "get", "Show one snapshot.", {kOneId}, get);
+    table.commands.push_back(std::move(command));
+
+    command = make_document_command(
+        "snapshot", "remove", "Remove a snapshot; sandboxes made from it stay.", {kOneId}, remove);
+    table.commands.push_back(std::move(command));
+
+    command = make_document_command("snapshot", "export", "Make an image of a snapshot.", {kOneId},
+                                    export_snapshot);
+    command.options = {
+        {"--to-image", 0, "REFERENCE", "NAME or NAME:TAG of the image.", false, true}};
+    for (const Option& option : image_config_options())
+        command.options.push_back(option);
+    command.examples = {
+        {"snapshot export SNAPSHOT_ID --to-image mine:1", "an image to start from"}};
+    table.commands.push_back(std::move(command));
+}
+
+}  // namespace opensandbox::cli

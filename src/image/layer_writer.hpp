@@ -1,0 +1,33 @@
+#pragma once
+
+#include "image/directory_archive.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace opensandbox::image {
+
+/// The tar stream of a layer, out of its directory as overlayfs keeps it: whiteout devices become
+/// ".wh.x", opaque marks ".wh..wh..opq". Numeric ids, modes, times, hard links, `user.*` attributes
+/// and file capabilities are kept. The same directory gives the same bytes. Blocks.
+Status write_layer(const std::filesystem::path& directory, const ByteSink& sink);
+
+/// A layer as registries keep it.
+struct LayerBlob {
+    LayerBlob() = default;
+    std::string diff_id;     ///< hex of the digest of its tar stream
+    std::string hex;         ///< of the digest of the blob
+    std::uint64_t size = 0;  ///< bytes of the blob
+};
+
+/// Media type of what write_layer_blob() makes.
+inline constexpr std::string_view kLayerMediaType = "application/vnd.oci.image.layer.v1.tar+gzip";
+
+/// Writes the stream, compressed with gzip, into the new file. `cancelled` soon after `cancel`
+/// returned true; it may be null. Blocks.
+Result<LayerBlob> write_layer_blob(const std::filesystem::path& directory,
+                                   const std::filesystem::path& file,
+                                   const std::function<bool()>& cancel = nullptr);
+
+}  // namespace opensandbox::image

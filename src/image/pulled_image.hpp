@@ -1,0 +1,38 @@
+#pragma once
+
+#include "image/manifest.hpp"
+#include "image/staged_image.hpp"
+
+#include <atomic>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace opensandbox::image {
+
+/// A layer that a registry gave.
+struct PulledLayer {
+    PulledLayer() = default;
+    std::string diff_id;  ///< hex
+    std::string hex;      ///< of the blob's digest
+    std::uint64_t size = 0;
+    std::filesystem::path file;  ///< the blob; empty when the store had the layer
+};
+
+/// An image as it came from a registry: documents checked, blobs in files.
+struct PulledImage {
+    PulledImage() = default;
+    std::string digest;  ///< of the manifest
+    ConfigDocument config;
+    ImageDocuments documents;
+    std::vector<PulledLayer> layers;  ///< lowest first
+};
+
+/// Unpacks the blobs below `directory`, each removed when it is done. Whatever rules an import must
+/// keep hold here, too. `conflict` when a layer that needed no blob is gone by now: to be pulled
+/// again. `cancelled` soon after `stop` became true. Blocks.
+Result<StagedImage> stage_pulled(const PulledImage& pulled, const ImportLimits& limits,
+                                 const std::filesystem::path& directory, const HasLayer& has_layer,
+                                 const std::atomic<bool>& stop);
+
+}  // namespace opensandbox::image

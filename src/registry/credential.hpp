@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace opensandbox::registry {
+
+/// What opens a registry. Never logged, never part of an error.
+struct Credential {
+    Credential() = default;
+    Credential(std::string u, std::string p) : username(std::move(u)), password(std::move(p)) {}
+    std::string username;
+    std::string password;
+    std::string identity_token;  ///< for a token server, instead of user and password
+
+    [[nodiscard]] bool is_anonymous() const {
+        return username.empty() && password.empty() && identity_token.empty();
+    }
+};
+
+/// The value of Authorization for basic authentication.
+std::string basic_authorization(const Credential& credential);
+
+/// RFC 4648 section 4, with padding.
+std::string to_base64(std::string_view bytes);
+/// Empty when it is malformed.
+std::optional<std::string> from_base64(std::string_view text);
+
+}  // namespace opensandbox::registry

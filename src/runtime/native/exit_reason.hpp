@@ -1,0 +1,14 @@
+#pragma once
+
+#include "runtime/native/kernel.hpp"
+#include "runtime/runtime.hpp"
+
+namespace opensandbox::runtime::native {
+
+/// Why a sandbox ended, from how its first process did and what its cgroup counted. Reasons:
+/// OOM_KILLED (killed, and the kernel ended processes for want of memory), PIDS_EXHAUSTED (failed,
+/// and forks were refused), AGENT_KILLED, AGENT_CRASHED, EXIT_UNKNOWN; empty when the code says it
+/// all. Messages have figures. `at` is left alone. Pure.
+Exit explain_exit(const ProcessEnd& end, const Usage& usage, const ResourceLimits& limits);
+
+}  // namespace opensandbox::runtime::native

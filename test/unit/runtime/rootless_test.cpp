@@ -1,0 +1,134 @@
+#include "runtime/native/boot_record.hpp"
+#include "runtime/native/discarded_layers.hpp"
+#include "runtime/native/id_map.hpp"
+#include "runtime/native/kernel.hpp"
+#include "runtime/native/process_freezer.hpp"
+#include "runtime/native/snapshot_files.hpp"
+#include "runtime/native/subordinate_ids.hpp"
+#include "support/scratch_directory.hpp"
+#include "unit/runtime/outcome.hpp"
+
+#include <catch2/catch.hpp>
+#include <sys/wait.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <thread>
+#include <unistd.h>
+
+using namespace opensandbox;
+using namespace opensandbox::runtime::native;
+using opensandbox::runtime::test::succeeded;
+using namespace std::chrono_literals;
+
+TEST_CASE("the largest range of a user counts, by name or number", "[runtime][rootless]") {
+    const std::string text =
+        "root:1:10\n"
+        "ada:100000:65536\n"
+        "1001:300000:70000\n"
+        "adam:500000:99999\n"
+        "ada:many:5\n"
+        "ada:7\n"
+        "\n"
+        "ada:200000:10";
+    const auto range = subordinate_range(text, "ada", 1001);
+    CHECK(range.first == 300'000);
+    CHECK(range.count == 70'000);
+    CHECK(subordinate_range(text, "ada", 1).first == 100'000);
+    CHECK(subordinate_range(text, "eve", 2).count == 0);
+    CHECK(subordinate_range("", "ada", 1001).count == 0);
+    CHECK(subordinate_range("ada:1:99999999999999999999\n", "ada", 1001).count == 0);
+}
+
+TEST_CASE("a user's name comes from passwd, else it is the number", "[runtime][rootless]") {
+    const std::string passwd = "root:x:0:0::/root:/bin/sh\nada:x:1001:1001::/home/ada:/bin/sh\n";
+    CHECK(user_name(passwd, 1001) == "ada");
+    CHECK(user_name(passwd, 0) == "root");
+    CHECK(user_name(passwd, 7) == "7");
+    CHECK(user_name("", 7) == "7");
+}
+
+TEST_CASE("root's namespace has all ids of a sandbox", "[runtime][rootless]") {
+    CHECK(ids_of_this_namespace() == 65'536);
+}
+
+TEST_CASE("layers are put aside at once and removed later; the rest stays", "[runtime]") {
+    const test_support::ScratchDirectory scratch;
+    const auto slot = scratch.path / "s00000a";
+    std::filesystem::create_directories(slot / "u" / "etc");
+    std::filesystem::create_directories(slot / "w");
+    std::ofstream(slot / "u" / "etc" / "file") << "text";
+    std::ofstream(slot / "output") << "said";
+    const DiscardedLayers discarded(scratch.path);
+    CHECK_FALSE(discarded.any());
+    REQUIRE(succeeded(discarded.put_aside(slot)));
+    CHECK(discarded.any());
+    CHECK_FALSE(std::filesystem::exists(slot / "u"));
+    CHECK(std::filesystem::exists(slot / "output"));
+    REQUIRE(succeeded(discarded.put_aside(slot)));
+    REQUIRE(succeeded(discarded.remove()));
+    CHECK_FALSE(discarded.any());
+}
+
+TEST_CASE("a restart of the host is seen once", "[runtime]") {
+    const test_support::ScratchDirectory scratch;
+    std::filesystem::create_directories(scratch.path / "spawner");
+    CHECK_FALSE(restarted_since(scratch.path));
+    std::ofstream(scratch.path / "spawner" / "boot") << "another-boot";
+    CHECK(restarted_since(scratch.path));
+    REQUIRE(succeeded(record_boot(scratch.path)));
+    CHECK_FALSE(restarted_since(scratch.path));
+    CHECK(read_file_or_empty(scratch.path / "spawner" / "boot") == boot_id());
+}
+
+namespace {
+
+/// A process with a child of its own, both spinning.
+struct Pair {
+    Pair() {
+        pid = ::fork();
+        if (pid != 0) return;
+        if (::fork() >= 0) {
+            while (true)
+                ::usleep(1000);
+        }
+        ::_exit(1);
+    }
+    ~Pair() {
+        const std::string task = std::to_string(pid);
+        const std::string children =
+            read_file_or_empty("/proc/" + task + "/task/" + task + "/children");
+        if (!children.empty()) ::kill(std::atoi(children.c_str()), SIGKILL);
+        ::kill(pid, SIGKILL);
+        ::waitpid(pid, nullptr, 0);
+    }
+    Pair(const Pair&) = delete;
+    Pair& operator=(const Pair&) = delete;
+    pid_t pid = 0;
+};
+
+bool within(std::chrono::seconds limit, const std::function<bool()>& condition) {
+    const auto end = std::chrono::steady_clock::now() + limit;
+    while (!condition()) {
+        if (std::chrono::steady_clock::now() > end) return false;
+        std::this_thread::sleep_for(1ms);
+    }
+    return true;
+}
+
+}  // namespace
+
+TEST_CASE("signals stop a whole tree of processes and let it run again", "[runtime][rootless]") {
+    const Pair pair;
+    const std::string task = std::to_string(pair.pid);
+    REQUIRE(within(10s, [&] {
+        return !read_file_or_empty("/proc/" + task + "/task/" + task + "/children").empty();
+    }));
+    const ProcessFreezer freezer(pair.pid);
+    CHECK_FALSE(freezer.asked());
+    CHECK(within(10s, [&] { return freezer.freeze() && freezer.frozen(); }));
+    CHECK(freezer.asked());
+    REQUIRE(succeeded(freezer.thaw()));
+    CHECK(within(10s, [&] { return !freezer.frozen() && !freezer.asked(); }));
+}
