@@ -192,6 +192,18 @@ Finding check_forwarding(const HostFacts& facts) {
     return good(name, "forwarding is on");
 }
 
+Finding check_ipv6(const HostFacts& facts) {
+    const std::string name = "IPv6";
+    if (!facts.root) return off(name, "not for an ordinary user", "sandboxes have no IPv6");
+    if (!facts.network.ipv6)
+        return off(name, "this kernel has none, or it is switched off", "sandboxes have none");
+    if (!facts.network.forwarding6) {
+        return off(name, "net.ipv6.conf.all.forwarding is 0, and serve leaves it so",
+                   "sandboxes have no IPv6");
+    }
+    return good(name, "forwarding is on");
+}
+
 Finding check_seccomp(const HostFacts& facts) {
     if (facts.seccomp) return good("seccomp", "filters");
     return blocking("seccomp", "none", "system calls of sandboxes cannot be filtered");
@@ -265,9 +277,10 @@ std::vector<Finding> examine(const HostFacts& facts) {
     constexpr std::array checks{check_kernel,          check_namespaces, check_user_namespaces,
                                 check_subordinate_ids, check_overlay,    check_id_shift,
                                 check_cgroups,         check_pause,      check_firewall,
-                                check_forwarding,      check_seccomp,    check_landlock,
-                                check_devices,         check_state,      check_space,
-                                check_open_files,      check_engines,    check_gvisor};
+                                check_forwarding,      check_ipv6,       check_seccomp,
+                                check_landlock,        check_devices,    check_state,
+                                check_space,           check_open_files, check_engines,
+                                check_gvisor};
     std::vector<Finding> findings;
     findings.reserve(checks.size());
     for (const auto& check : checks)

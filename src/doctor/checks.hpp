@@ -43,6 +43,7 @@ Finding check_cgroups(const HostFacts& facts);
 Finding check_pause(const HostFacts& facts);
 Finding check_firewall(const HostFacts& facts);
 Finding check_forwarding(const HostFacts& facts);
+Finding check_ipv6(const HostFacts& facts);
 Finding check_seccomp(const HostFacts& facts);
 Finding check_landlock(const HostFacts& facts);
 Finding check_devices(const HostFacts& facts);

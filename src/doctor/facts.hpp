@@ -35,6 +35,7 @@ struct NetworkFacts {
     bool forwarding = false;       ///< net.ipv4.ip_forward
     bool forward_dropped = false;  ///< another firewall forbids forwarding, as Docker's does
     bool ipv6 = false;
+    bool forwarding6 = false;  ///< net.ipv6.conf.all.forwarding
 };
 
 /// What was found on this host, nothing concluded. Every member is a small probe of its own.

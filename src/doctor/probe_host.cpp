@@ -89,7 +89,9 @@ void probe_network(HostFacts& facts) {
     const auto tried = in_child(try_firewall);
     if (!tried) facts.network.firewall_problem = tried.error().message();
     facts.network.forwarding = read_file_or_empty("/proc/sys/net/ipv4/ip_forward").starts_with("1");
-    facts.network.ipv6 = ::access("/proc/net/if_inet6", F_OK) == 0;
+    const std::string ipv6 = "/proc/sys/net/ipv6/conf/all/";
+    facts.network.ipv6 = read_file_or_empty(ipv6 + "disable_ipv6").starts_with("0");
+    facts.network.forwarding6 = read_file_or_empty(ipv6 + "forwarding").starts_with("1");
     facts.network.forward_dropped =
         facts.root && forward_rules().find("-P FORWARD DROP") != std::string::npos;
 }

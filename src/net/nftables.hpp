@@ -2,12 +2,14 @@
 
 #include "base/error.hpp"
 #include "net/ipv4_range.hpp"
+#include "net/ipv6_range.hpp"
 #include "net/netlink_socket.hpp"
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -63,6 +65,11 @@ class Rule {
     /// These two look at IPv4 headers: after is_ipv4 only.
     Rule& source(const Ipv4Address& network, unsigned prefix, bool inside = true);
     Rule& destination(const Ipv4Address& network, unsigned prefix, bool inside = true);
+    /// These two look at IPv6 headers: after is_ipv6 only.
+    Rule& source(const Ipv6Address& network, unsigned prefix, bool inside = true);
+    Rule& destination(const Ipv6Address& network, unsigned prefix, bool inside = true);
+    /// Of ICMP and ICMPv6: after transport() only.
+    Rule& icmp_type(std::uint8_t type);
     /// Of TCP and UDP: after transport() only.
     Rule& destination_port(std::uint16_t port);
     /// Gives the packet the number that `networks` maps the name of its incoming link to; ends the
@@ -106,9 +113,11 @@ class Rule {
     Rule& store_mark(std::uint32_t source);
     Rule& load_connection(std::uint32_t key);
     Rule& interface(std::uint32_t key, std::uint32_t operation, std::string_view prefix);
-    Rule& mask(std::uint32_t bits);
+    Rule& mask(std::span<const std::uint8_t> bits);
     Rule& compare(std::uint32_t operation, const void* data, std::size_t size);
-    Rule& address(std::uint32_t offset, const Ipv4Address& network, unsigned prefix, bool inside);
+    /// A field of a header, as many of its first bits as `prefix` says.
+    Rule& field(std::uint32_t offset, std::span<const std::uint8_t> wanted, unsigned prefix,
+                bool inside);
     Rule& verdict(int code, std::string_view chain = {});
 
     std::unique_ptr<nftnl_rule, Free> rule_;

@@ -8,6 +8,8 @@
 #include <linux/netfilter/nf_tables.h>
 #include <netinet/in.h>
 
+#include <algorithm>
+#include <array>
 #include <new>
 
 namespace opensandbox::net::nft {
@@ -16,11 +18,18 @@ namespace {
 
 constexpr std::uint32_t ipv4_source_offset = 12;
 constexpr std::uint32_t ipv4_destination_offset = 16;
+constexpr std::uint32_t ipv6_source_offset = 8;
+constexpr std::uint32_t ipv6_destination_offset = 24;
 /// In the headers of TCP and of UDP.
 constexpr std::uint32_t destination_port_offset = 2;
 /// Behind the first 16 bytes of registers: a number of four bytes and, right after it, a name.
 constexpr std::uint32_t number_register = NFT_REG32_04;
 constexpr std::uint32_t name_register = NFT_REG32_05;
+
+/// In the order they have in memory.
+std::span<const std::uint8_t> bytes_of(const std::uint32_t& bits) {
+    return {reinterpret_cast<const std::uint8_t*>(&bits), sizeof(bits)};
+}
 
 static_assert(ConnectionState::invalid == NF_CT_STATE_INVALID_BIT);
 static_assert(ConnectionState::established == NF_CT_STATE_BIT(IP_CT_ESTABLISHED));
@@ -63,15 +72,16 @@ Rule& Rule::compare(std::uint32_t operation, const void* data, std::size_t size)
     return *this;
 }
 
-/// Keeps only these bits of a 32-bit value, given in the order they have in memory.
-Rule& Rule::mask(std::uint32_t bits) {
-    const std::uint32_t flip = 0;
+/// Keeps only these bits of a value.
+Rule& Rule::mask(std::span<const std::uint8_t> bits) {
+    const std::array<std::uint8_t, 16> flip{};
+    const auto size = static_cast<std::uint32_t>(bits.size());
     auto* expression = append("bitwise");
     nftnl_expr_set_u32(expression, NFTNL_EXPR_BITWISE_SREG, NFT_REG_1);
     nftnl_expr_set_u32(expression, NFTNL_EXPR_BITWISE_DREG, NFT_REG_1);
-    nftnl_expr_set_u32(expression, NFTNL_EXPR_BITWISE_LEN, sizeof(bits));
-    nftnl_expr_set(expression, NFTNL_EXPR_BITWISE_MASK, &bits, sizeof(bits));
-    nftnl_expr_set(expression, NFTNL_EXPR_BITWISE_XOR, &flip, sizeof(flip));
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_BITWISE_LEN, size);
+    nftnl_expr_set(expression, NFTNL_EXPR_BITWISE_MASK, bits.data(), size);
+    nftnl_expr_set(expression, NFTNL_EXPR_BITWISE_XOR, flip.data(), size);
     return *this;
 }
 
@@ -107,24 +117,48 @@ Rule& Rule::transport(std::uint8_t protocol) {
     return load_meta(NFT_META_L4PROTO).compare(NFT_CMP_EQ, &protocol, sizeof(protocol));
 }
 
-Rule& Rule::address(std::uint32_t offset, const Ipv4Address& network, unsigned prefix,
-                    bool inside) {
+Rule& Rule::field(std::uint32_t offset, std::span<const std::uint8_t> wanted, unsigned prefix,
+                  bool inside) {
     auto* expression = append("payload");
+    const auto size = static_cast<std::uint32_t>(wanted.size());
     nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_BASE, NFT_PAYLOAD_NETWORK_HEADER);
     nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_OFFSET, offset);
-    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_LEN, sizeof(std::uint32_t));
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_LEN, size);
     nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_DREG, NFT_REG_1);
-    const auto bits = prefix == 0 ? 0 : ~std::uint32_t{0} << (32 - prefix);
-    const auto wanted = htonl(network.to_uint() & bits);
-    return mask(htonl(bits)).compare(inside ? NFT_CMP_EQ : NFT_CMP_NEQ, &wanted, sizeof(wanted));
+    std::array<std::uint8_t, 16> bits{};
+    std::array<std::uint8_t, 16> value{};
+    for (std::size_t i = 0; i < size; ++i) {
+        const unsigned kept = prefix > i * 8 ? std::min<unsigned>(prefix - i * 8, 8) : 0;
+        bits[i] = static_cast<std::uint8_t>(0xff00U >> kept);
+        value[i] = wanted[i] & bits[i];
+    }
+    if (prefix < size * 8) mask({bits.data(), size});
+    return compare(inside ? NFT_CMP_EQ : NFT_CMP_NEQ, value.data(), size);
 }
 
 Rule& Rule::source(const Ipv4Address& network, unsigned prefix, bool inside) {
-    return address(ipv4_source_offset, network, prefix, inside);
+    return field(ipv4_source_offset, network.to_bytes(), prefix, inside);
 }
 
 Rule& Rule::destination(const Ipv4Address& network, unsigned prefix, bool inside) {
-    return address(ipv4_destination_offset, network, prefix, inside);
+    return field(ipv4_destination_offset, network.to_bytes(), prefix, inside);
+}
+
+Rule& Rule::source(const Ipv6Address& network, unsigned prefix, bool inside) {
+    return field(ipv6_source_offset, network.to_bytes(), prefix, inside);
+}
+
+Rule& Rule::destination(const Ipv6Address& network, unsigned prefix, bool inside) {
+    return field(ipv6_destination_offset, network.to_bytes(), prefix, inside);
+}
+
+Rule& Rule::icmp_type(std::uint8_t type) {
+    auto* expression = append("payload");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_BASE, NFT_PAYLOAD_TRANSPORT_HEADER);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_OFFSET, 0);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_LEN, sizeof(type));
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_DREG, NFT_REG_1);
+    return compare(NFT_CMP_EQ, &type, sizeof(type));
 }
 
 Rule& Rule::destination_port(std::uint16_t port) {
@@ -182,13 +216,16 @@ Rule& Rule::load_connection(std::uint32_t key) {
 
 Rule& Rule::connection(std::uint32_t states) {
     const std::uint32_t none = 0;
-    return load_connection(NFT_CT_STATE).mask(states).compare(NFT_CMP_NEQ, &none, sizeof(none));
+    return load_connection(NFT_CT_STATE)
+        .mask(bytes_of(states))
+        .compare(NFT_CMP_NEQ, &none, sizeof(none));
 }
 
 Rule& Rule::destination_translated() {
     const std::uint32_t none = 0;
+    const std::uint32_t translated = IPS_DST_NAT;
     return load_connection(NFT_CT_STATUS)
-        .mask(IPS_DST_NAT)
+        .mask(bytes_of(translated))
         .compare(NFT_CMP_NEQ, &none, sizeof(none));
 }
 

@@ -1,8 +1,6 @@
 #include "net/route_socket.hpp"
 
-#include <linux/if_addr.h>
 #include <linux/if_link.h>
-#include <linux/neighbour.h>
 #include <linux/netlink.h>
 #include <linux/pkt_sched.h>
 #include <linux/rtnetlink.h>
@@ -27,23 +25,8 @@ Status check_name(std::string_view name) {
     return {};
 }
 
-Status check_prefix(std::string_view what, unsigned prefix) {
-    if (prefix <= 32) return {};
-    return Error(ErrorCode::invalid_argument,
-                 std::string(what) + ": the prefix length must be from 0 to 32");
-}
-
-std::string cidr(const Ipv4Address& address, unsigned prefix) {
-    return address.to_string() + "/" + std::to_string(prefix);
-}
-
 std::string link_text(int link) {
     return "link " + std::to_string(link);
-}
-
-void put_address(NetlinkMessage& message, std::uint16_t type, const Ipv4Address& address) {
-    const auto bytes = address.to_bytes();
-    message.put(type, bytes);
 }
 
 /// Only the attributes that name and list links need; statistics would treble the answer.
@@ -73,6 +56,29 @@ std::optional<Link> parse_link(NetlinkBytes message) {
     const auto name = find_netlink_attribute(message.subspan(attributes), IFLA_IFNAME);
     if (head.nlmsg_type != RTM_NEWLINK || body.ifi_index <= 0 || !name) return std::nullopt;
     return Link{body.ifi_index, netlink_text(*name, IFNAMSIZ - 1)};
+}
+
+std::optional<IpAddress> route_source(NetlinkBytes message) {
+    constexpr auto attributes = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(rtmsg));
+    if (message.size() < attributes) return std::nullopt;
+    nlmsghdr head;
+    rtmsg body;
+    std::memcpy(&head, message.data(), sizeof(head));
+    std::memcpy(&body, message.data() + NLMSG_HDRLEN, sizeof(body));
+    if (head.nlmsg_type != RTM_NEWROUTE || body.rtm_table != RT_TABLE_MAIN) return std::nullopt;
+    const auto source = find_netlink_attribute(message.subspan(attributes), RTA_PREFSRC);
+    if (!source) return std::nullopt;
+    if (body.rtm_family == AF_INET && source->size() == 4) {
+        Ipv4Address::bytes_type bytes;
+        std::ranges::copy(*source, bytes.begin());
+        return IpAddress(Ipv4Address(bytes));
+    }
+    if (body.rtm_family == AF_INET6 && source->size() == 16) {
+        boost::asio::ip::address_v6::bytes_type bytes;
+        std::ranges::copy(*source, bytes.begin());
+        return IpAddress(boost::asio::ip::address_v6(bytes));
+    }
+    return std::nullopt;
 }
 
 Result<RouteSocket> RouteSocket::open() {
@@ -140,12 +146,22 @@ Result<std::vector<Link>> RouteSocket::list_links(std::string_view prefix) {
     return links;
 }
 
+Result<bool> RouteSocket::sends_from(const IpAddress& address) {
+    const bool six = address.is_v6();
+    NetlinkMessage message(RTM_GETROUTE, NLM_F_DUMP);
+    message.header<rtmsg>().rtm_family = six ? AF_INET6 : AF_INET;
+    auto answer = socket_.exchange(message, "list routes");
+    if (!answer) return answer.error();
+    bool found = false;
+    split_netlink_datagram(*answer, [&](NetlinkBytes bytes) {
+        found = route_source(bytes) == address;
+        return !found;
+    });
+    return found;
+}
+
 Status RouteSocket::set_up(int link) {
-    NetlinkMessage message(RTM_NEWLINK, 0);
-    auto& header = message.header<ifinfomsg>();
-    header.ifi_index = link;
-    header.ifi_flags = header.ifi_change = IFF_UP;
-    return change(message, "set " + link_text(link) + " up");
+    return apply(RouteChanges().set_up(link));
 }
 
 Status RouteSocket::set_down(int link) {
@@ -210,68 +226,42 @@ Status RouteSocket::delete_link(std::string_view name) {
     return deleted;
 }
 
-Status RouteSocket::change_address(std::uint16_t type, std::uint16_t flags, int link,
-                                   const Ipv4Address& address, unsigned prefix,
-                                   std::string_view what) {
-    if (auto checked = check_prefix(what, prefix); !checked) return checked;
-    NetlinkMessage message(type, flags);
-    auto& header = message.header<ifaddrmsg>();
-    header.ifa_family = AF_INET;
-    header.ifa_prefixlen = static_cast<std::uint8_t>(prefix);
-    header.ifa_scope = address.is_loopback() ? RT_SCOPE_HOST : RT_SCOPE_UNIVERSE;
-    header.ifa_index = static_cast<std::uint32_t>(link);
-    put_address(message, IFA_LOCAL, address);
-    put_address(message, IFA_ADDRESS, address);
-    return change(message, what);
+Status RouteSocket::apply(const RouteChanges& changes) {
+    if (changes.failed_) return *changes.failed_;
+    if (changes.steps_.empty()) return {};
+    auto verdicts = socket_.transact(changes.datagram_, changes.steps_.front());
+    if (!verdicts) return verdicts.error();
+    bool acknowledged = false;
+    for (const NetlinkVerdict& verdict : *verdicts) {
+        if (verdict.sequence == 0 || verdict.sequence > changes.steps_.size()) continue;
+        if (verdict.error != 0) return netlink_error(verdict, changes.steps_[verdict.sequence - 1]);
+        acknowledged = acknowledged || verdict.sequence == changes.steps_.size();
+    }
+    if (!acknowledged)
+        return Error(ErrorCode::protocol, changes.steps_.back() + ": no answer of the kernel");
+    return {};
 }
 
-Status RouteSocket::add_address(int link, const Ipv4Address& address, unsigned prefix) {
-    return change_address(RTM_NEWADDR, NLM_F_CREATE | NLM_F_REPLACE, link, address, prefix,
-                          "add address " + cidr(address, prefix) + " to " + link_text(link));
+Status RouteSocket::add_address(int link, const IpAddress& address, unsigned prefix) {
+    return apply(RouteChanges().add_address(link, address, prefix));
 }
 
-Status RouteSocket::delete_address(int link, const Ipv4Address& address, unsigned prefix) {
-    auto deleted =
-        change_address(RTM_DELADDR, 0, link, address, prefix,
-                       "delete address " + cidr(address, prefix) + " of " + link_text(link));
+Status RouteSocket::delete_address(int link, const IpAddress& address, unsigned prefix) {
+    auto deleted = apply(RouteChanges().delete_address(link, address, prefix));
     if (!deleted && deleted.error().code() == ErrorCode::not_found) return {};
     return deleted;
 }
 
-Status RouteSocket::add_route(const Ipv4Route& route) {
-    auto what = "add route to " + cidr(route.destination, route.prefix);
-    if (route.gateway) what += " through " + route.gateway->to_string();
-    what += " over " + link_text(route.link);
-    if (auto checked = check_prefix(what, route.prefix); !checked) return checked;
-
-    NetlinkMessage message(RTM_NEWROUTE, NLM_F_CREATE | NLM_F_EXCL);
-    auto& header = message.header<rtmsg>();
-    header.rtm_family = AF_INET;
-    header.rtm_dst_len = static_cast<std::uint8_t>(route.prefix);
-    header.rtm_table = RT_TABLE_MAIN;
-    header.rtm_protocol = RTPROT_STATIC;
-    header.rtm_scope = route.gateway ? RT_SCOPE_UNIVERSE : RT_SCOPE_LINK;
-    header.rtm_type = RTN_UNICAST;
-    if (route.prefix != 0) put_address(message, RTA_DST, route.destination);
-    if (route.gateway) put_address(message, RTA_GATEWAY, *route.gateway);
-    if (route.source) put_address(message, RTA_PREFSRC, *route.source);
-    message.put_u32(RTA_OIF, static_cast<std::uint32_t>(route.link));
-    return change(message, what);
+Status RouteSocket::add_route(const Route& route) {
+    return apply(RouteChanges().add_route(route));
 }
 
-Status RouteSocket::add_default_route(int link, const Ipv4Address& gateway) {
-    return add_route({.destination = {}, .prefix = 0, .link = link, .gateway = gateway});
+Status RouteSocket::add_default_route(int link, const IpAddress& gateway) {
+    return apply(RouteChanges().add_default_route(link, gateway));
 }
 
-Status RouteSocket::add_neighbour(int link, const Ipv4Address& address, const MacAddress& mac) {
-    NetlinkMessage message(RTM_NEWNEIGH, NLM_F_CREATE | NLM_F_REPLACE);
-    auto& header = message.header<ndmsg>();
-    header.ndm_family = AF_INET;
-    header.ndm_ifindex = link;
-    header.ndm_state = NUD_PERMANENT;
-    put_address(message, NDA_DST, address);
-    message.put(NDA_LLADDR, mac);
-    return change(message, "add neighbour " + address.to_string() + " on " + link_text(link));
+Status RouteSocket::add_neighbour(int link, const IpAddress& address, const MacAddress& mac) {
+    return apply(RouteChanges().add_neighbour(link, address, mac));
 }
 
 }  // namespace opensandbox::net

@@ -1,12 +1,11 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "net/ipv4_range.hpp"
 #include "net/netlink_socket.hpp"
+#include "net/route_changes.hpp"
 
 #include <sys/types.h>
 
-#include <array>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -14,8 +13,6 @@
 #include <vector>
 
 namespace opensandbox::net {
-
-using MacAddress = std::array<std::uint8_t, 6>;
 
 /// Names another network namespace, by a descriptor of it or by a process inside. The descriptor is
 /// borrowed.
@@ -47,17 +44,6 @@ struct VethPair {
     std::uint32_t mtu = 1500;
 };
 
-/// An IPv4 route of the main table.
-struct Ipv4Route {
-    Ipv4Address destination;  ///< 0.0.0.0 with prefix 0 is the default route
-    unsigned prefix = 32;     ///< 0 to 32
-    int link = 0;             ///< index of the link it leaves by
-    std::optional<Ipv4Address> gateway = std::nullopt;  ///< next hop; none: reached directly
-    /// Source of what this host itself sends this way, ICMP errors about forwarded packets
-    /// included. Without it the kernel may choose any address of the host.
-    std::optional<Ipv4Address> source = std::nullopt;
-};
-
 /// A network link as listed.
 struct Link {
     int index;
@@ -82,6 +68,8 @@ class RouteSocket {
     Result<int> link_index(std::string_view name);
     /// Every link whose name begins with `prefix`.
     Result<std::vector<Link>> list_links(std::string_view prefix);
+    /// A route of the main table names this address as the source of what leaves by it.
+    Result<bool> sends_from(const IpAddress& address);
     Status set_up(int link);
     /// Takes its routes with it; the other end of a pair loses its carrier.
     Status set_down(int link);
@@ -93,28 +81,30 @@ class RouteSocket {
     Status delete_link(int link);
     Status delete_link(std::string_view name);
 
-    /// `prefix` 0 to 32. Success also when the link has this very address already.
-    Status add_address(int link, const Ipv4Address& address, unsigned prefix);
+    /// Makes all of the changes in one system call. The first that was refused is told; the kernel
+    /// has tried those after it, too.
+    Status apply(const RouteChanges& changes);
+
+    // One change each, as RouteChanges describes them.
+    Status add_address(int link, const IpAddress& address, unsigned prefix);
     /// Success also when the link, or the address on it, is gone.
-    Status delete_address(int link, const Ipv4Address& address, unsigned prefix);
-    /// conflict when the same destination is routed already.
-    Status add_route(const Ipv4Route& route);
-    /// Through `gateway`, which must be reachable by an earlier route over `link`.
-    Status add_default_route(int link, const Ipv4Address& gateway);
-    /// A permanent entry: the address is never asked for, and no answer replaces it.
-    Status add_neighbour(int link, const Ipv4Address& address, const MacAddress& mac);
+    Status delete_address(int link, const IpAddress& address, unsigned prefix);
+    Status add_route(const Route& route);
+    Status add_default_route(int link, const IpAddress& gateway);
+    Status add_neighbour(int link, const IpAddress& address, const MacAddress& mac);
 
   private:
     explicit RouteSocket(NetlinkSocket socket) : socket_(std::move(socket)) {}
 
     Status change(NetlinkMessage& message, std::string_view what);
-    Status change_address(std::uint16_t type, std::uint16_t flags, int link,
-                          const Ipv4Address& address, unsigned prefix, std::string_view what);
 
     NetlinkSocket socket_;
 };
 
 /// Reads an RTM_NEWLINK message; empty when it is another one or malformed.
 std::optional<Link> parse_link(NetlinkBytes message);
+/// The preferred source of a route of the main table, from an RTM_NEWROUTE message; empty when it
+/// is another message, malformed, or names none.
+std::optional<IpAddress> route_source(NetlinkBytes message);
 
 }  // namespace opensandbox::net

@@ -88,6 +88,7 @@ std::unique_ptr<runtime::Runtime> make_native(Parts& parts,
     runtime::native::NativeOptions native;
     native.state_directory = state_dir;
     native.address_range = parts.config.address_range;
+    native.address_range6 = parts.config.address_range6;
     native.pool = parts.config.pool;
     native.warm = parts.config.warm;
     native.publish_host = parts.config.publish_host;

@@ -21,6 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (const auto link = parse_link(message)) {
             if (link->index <= 0 || link->name.size() > 15) __builtin_trap();
         }
+        (void)route_source(message);
         nft::parse_counter(message);
         return true;
     });

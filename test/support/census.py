@@ -5,6 +5,7 @@ in between, so names differ, but there are as many of each kind as before. What 
 host have, under the tag of six digits that tells servers apart, does not count; all else does.
 """
 
+import ipaddress
 import json
 import os
 import re
@@ -25,18 +26,12 @@ def kind_of(name):
 _TAGGED = re.compile(r"(?:osb|opensandbox[-_])([0-9a-f]{6})")
 
 
-def tag_of(address_range):
-    """The tag of the server with this range, read off its packet filter; None before it has one."""
-    network = address_range.split("/")[0]
-    for table in subprocess.run(
-        ["nft", "list", "tables", "inet"], capture_output=True, text=True
-    ).stdout.splitlines():
-        name = table.split()[-1]
-        if _TAGGED.fullmatch(name):
-            rules = subprocess.run(["nft", "list", "table", "inet", name], capture_output=True, text=True)
-            if f" {network}/" in rules.stdout:
-                return _TAGGED.fullmatch(name)[1]
-    return None
+def tag_of(state_directory):
+    """The tag of the server with this state directory."""
+    value = 2166136261
+    for byte in str(state_directory).encode():
+        value = (value ^ byte) * 16777619 & 0xFFFFFFFF
+    return f"{(value ^ value >> 24) & 0xFFFFFF:06x}"
 
 
 def _mounts():
@@ -46,13 +41,36 @@ def _mounts():
             yield f"{right.split()[0]} {kind_of(left.split()[4])}"
 
 
+def _ip(*argv):
+    out = subprocess.run(["ip", "-j", *argv], capture_output=True, text=True, check=True).stdout
+    return json.loads(out or "[]")
+
+
 def _links():
-    return os.listdir("/sys/class/net")
+    return (link["ifname"] for link in _ip("link"))
 
 
 def _routes():
-    out = subprocess.run(["ip", "-j", "-4", "route"], capture_output=True, text=True).stdout
-    return (f"{r.get('dev')} {r.get('dst')}" for r in json.loads(out or "[]"))
+    for route in _ip("-4", "route"):
+        yield f"{route.get('dev')} {route.get('dst')}"
+    for route in _ip("-6", "route"):
+        # Of a host's address only the end differs, and may have no digit.
+        where = route.get("dst", "")
+        yield f"{route.get('dev')} IPv6 {where if '/' in where or where == 'default' else 'address'}"
+
+
+def _addresses():
+    """Gateways on the loopback are named after their server: IPv4 addresses by their label, IPv6
+    addresses because they hold its tag. What else is there is nobody's of ours."""
+    for link in _ip("address"):
+        for item in link["addr_info"]:
+            whose = item.get("label", link["ifname"])
+            if item["family"] == "inet6":
+                parts = ipaddress.ip_address(item["local"]).exploded.split(":")
+                if parts[:2] == ["fd6f", "7362"]:
+                    whose = f"lo:osb{parts[2]}{parts[3][:2]}"
+            if whose != "lo":
+                yield f"{whose} {item['family']} {item['scope']}"
 
 
 def _rules():
@@ -132,6 +150,7 @@ def take(executable, state_directory, tag=None):
         "mounts": Counter(_mounts()),
         "links": _count(_links(), tag),
         "routes": _count(_routes(), tag),
+        "addresses": _count(_addresses(), tag),
         "nft": _count(_rules(), tag),
         "cgroups": _count(_cgroups(), tag),
         "processes": _count(_processes(Path(executable).resolve(), str(Path(state_directory).parent)), tag),

@@ -88,12 +88,15 @@ class Listener {
     /// The address the next connection comes from.
     [[nodiscard]] std::string accept_peer() const {
         const auto connection = accept();
-        sockaddr_in peer{};
+        sockaddr_storage peer{};
         socklen_t size = sizeof(peer);
         checked(::getpeername(connection.get(), reinterpret_cast<sockaddr*>(&peer), &size),
                 "getpeername");
-        char text[INET_ADDRSTRLEN];
-        return ::inet_ntop(AF_INET, &peer.sin_addr, text, sizeof(text));
+        char text[INET6_ADDRSTRLEN];
+        const void* bytes = &reinterpret_cast<const sockaddr_in&>(peer).sin_addr;
+        if (peer.ss_family == AF_INET6)
+            bytes = &reinterpret_cast<const sockaddr_in6&>(peer).sin6_addr;
+        return ::inet_ntop(peer.ss_family, bytes, text, sizeof(text));
     }
 
   private:

@@ -79,7 +79,6 @@ class Server:
         self.executable = Path(executable)
         self.process = None
         self.address = None
-        self._tag = None
         #: Of the server's environment, beside PATH and HOME.
         self.variables = {}
         self.settings = {
@@ -216,8 +215,7 @@ class Server:
 
     def count(self):
         """What exists now (support/census.py), without what other servers have."""
-        self._tag = self._tag or census.tag_of(self.settings["native"]["address_range"])
-        return census.take(self.executable, self.state, self._tag or "ours has none")
+        return census.take(self.executable, self.state, census.tag_of(self.state))
 
     def census(self):
         return census.settled(self.count)

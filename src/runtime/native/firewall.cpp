@@ -45,6 +45,26 @@ const std::array metadata_services = {
     Block{Ipv4Address({100, 100, 100, 200}), 32},
 };
 
+struct Block6 {
+    const char* network;
+    unsigned prefix;
+};
+
+constexpr std::array metadata_services6 = {
+    Block6{"fe80::", 10},
+    Block6{"fd00:ec2::254", 128},       // Amazon
+    Block6{"fd20:ce::254", 128},        // Google
+    Block6{"fd00:c1::a9fe:a9fe", 128},  // Oracle
+    Block6{"fd00:42::42", 128},         // Scaleway
+    Block6{"64:ff9b::a9fe:0", 112},     // 169.254.0.0/16 through NAT64
+    Block6{"64:ff9b::6464:64c8", 128},  // 100.100.100.200 likewise
+};
+
+// Of ICMPv6 (RFC 4861, 3810).
+constexpr std::uint8_t first_of_discovery = 133;
+constexpr std::uint8_t last_of_discovery = 137;
+constexpr std::uint8_t multicast_report = 143;
+
 Status check(const FirewallOptions& options) {
     const bool plain = std::ranges::all_of(options.table, [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
@@ -110,11 +130,30 @@ void write_shared_chain(Table& table) {
     table.rule(Rule().clear_mark().go_to(refuse_chain));
 }
 
-/// Forged sources and IPv6.
+/// Forged sources, and what would teach this host neighbours and routers.
+void write_prerouting6(Table& table, const FirewallOptions& options) {
+    if (!options.range6) {
+        table.rule(Rule().is_ipv6().count(denied).drop());
+        return;
+    }
+    // Every kernel tells its neighbours what it listens to: nobody's misdeed.
+    table.rule(Rule().is_ipv6().transport(IPPROTO_ICMPV6).icmp_type(multicast_report).drop());
+    table.rule(Rule()
+                   .is_ipv6()
+                   .source(options.range6->network(), options.range6->prefix(), false)
+                   .count(denied)
+                   .drop());
+    for (std::uint8_t type = first_of_discovery; type <= last_of_discovery; ++type) {
+        table.rule(Rule().is_ipv6().transport(IPPROTO_ICMPV6).icmp_type(type).count(denied).drop());
+    }
+    const auto multicast = boost::asio::ip::make_address_v6("ff00::");
+    table.rule(Rule().is_ipv6().destination(multicast, 8).count(denied).drop());
+}
+
 void write_prerouting(Table& table, const FirewallOptions& options) {
     table.base_chain("prerouting", "filter", Hook::prerouting, before_tracking);
     table.rule(Rule().not_from_interfaces(options.interface_prefix).accept());
-    table.rule(Rule().is_ipv6().count(denied).drop());
+    write_prerouting6(table, options);
     table.rule(Rule()
                    .is_ipv4()
                    .source(options.range.network(), options.range.prefix(), false)
@@ -171,6 +210,10 @@ void write_forward(Table& table, const FirewallOptions& options) {
     table.rule(Rule().not_from_interfaces(prefix).accept());
     for (const auto& block : metadata_services)
         table.rule(Rule().is_ipv4().destination(block.network, block.prefix).go_to(refuse_chain));
+    for (const auto& block : metadata_services6) {
+        const auto network = boost::asio::ip::make_address_v6(block.network);
+        table.rule(Rule().is_ipv6().destination(network, block.prefix).go_to(refuse_chain));
+    }
     // Meant for an address of this host, which hands the port on, to a container for one.
     table.rule(Rule().connection(net::nft::fresh).destination_translated().go_to(refuse_chain));
 }
@@ -181,6 +224,13 @@ void write_postrouting(Table& table, const FirewallOptions& options) {
     table.rule(Rule()
                    .is_ipv4()
                    .source(options.range.network(), options.range.prefix())
+                   .not_to_interfaces(options.interface_prefix)
+                   .not_to_interfaces("lo\0"sv)
+                   .masquerade());
+    if (!options.range6) return;
+    table.rule(Rule()
+                   .is_ipv6()
+                   .source(options.range6->network(), options.range6->prefix())
                    .not_to_interfaces(options.interface_prefix)
                    .not_to_interfaces("lo\0"sv)
                    .masquerade());

@@ -2,8 +2,10 @@
 
 #include "base/error.hpp"
 #include "net/ipv4_range.hpp"
+#include "net/ipv6_range.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -22,6 +24,7 @@ struct FirewallOptions {
 
     std::string table;     ///< nftables table, family inet; 1 to 255 bytes, [A-Za-z0-9_]
     net::Ipv4Range range;  ///< addresses of the sandboxes
+    std::optional<net::Ipv6Range> range6;  ///< likewise; none: no IPv6 packet gets through
     std::string
         interface_prefix;  ///< every link whose name begins so is a sandbox's; 1 to 14 bytes
 };
@@ -31,14 +34,16 @@ struct FirewallOptions {
 /// until removed, also after the process ended: sandboxes that live on remain confined.
 ///
 /// A packet that comes in over a sandbox's link
-/// - is dropped when it is IPv6, when its source is outside the range, or when the route back to
-///   its source does not lead over that link (another sandbox's address: routes are per link);
+/// - is dropped when its source is outside the range of its family, or when the route back to its
+///   source does not lead over that link (another sandbox's address: routes are per link);
+/// - is dropped when it is of neighbour or router discovery, or to an IPv6 multicast address: the
+///   host learns no neighbour, router or redirect from it;
 /// - does not reach any address of this host, unless it answers a connection the host opened, nor
 ///   a port of such an address that is handed on elsewhere (published ports of containers), but
 ///   the resolver;
 /// - does not reach another sandbox outside of their common network (join_network()), link-local
-/// addresses (169.254.0.0/16, where clouds serve
-///   instance metadata) or the metadata service at 100.100.100.200;
+///   addresses (169.254.0.0/16 and fe80::/10), or the other addresses where clouds serve instance
+///   metadata, also by way of NAT64;
 /// - may go anywhere else, with the source rewritten to the host's.
 /// New connections are refused at once (TCP reset, otherwise ICMP "administratively prohibited")
 /// rather than dropped, so that programs inside see an error instead of a hang; packets that fit no
@@ -47,12 +52,12 @@ struct FirewallOptions {
 ///
 /// ARP from sandboxes' links is not answered, for it would tell which addresses the host has: both
 /// ends of a link need permanent neighbours. ICMP errors carry the host address that the route to
-/// the sandbox names as its source, so name one there (net::Ipv4Route::source).
+/// the sandbox names as its source, so name one there (net::Route::source).
 ///
 /// All chains accept by default: traffic of others is untouched. For the same reason a drop of
 /// others still holds: Docker, for one, sets the policy of iptables' FORWARD chain to drop, and
 /// then outbound traffic of sandboxes needs a rule of the administrator there. Forwarding itself
-/// (net.ipv4.ip_forward) is the caller's to switch on.
+/// (net.ipv4.ip_forward, net.ipv6.conf.all.forwarding) is the caller's to switch on.
 ///
 /// Needs CAP_NET_ADMIN. invalid_argument for a bad name or prefix, otherwise the error names the
 /// table and the step the kernel refused.

@@ -45,6 +45,12 @@ std::string tag_of(const std::filesystem::path& state_directory) {
     return text;
 }
 
+net::Ipv6Range own_range6(const std::string& tag) {
+    // fd, "osb" and the tag.
+    const std::string text = "fd6f:7362:" + tag.substr(0, 4) + ":" + tag.substr(4) + "00::/64";
+    return net::Ipv6Range::parse(text).value();
+}
+
 std::string slot_name(SlotId slot) {
     char text[8];
     std::snprintf(text, sizeof text, "s%06x", slot.serial & 0xff'ffffU);

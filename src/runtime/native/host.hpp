@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "net/ipv4_range.hpp"
+#include "net/ipv6_range.hpp"
 #include "net/route_socket.hpp"
 #include "runtime/native/cgroup.hpp"
 #include "runtime/native/protocol.hpp"
@@ -12,6 +13,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,8 @@ std::string tag_of(const std::filesystem::path& state_directory);
 inline std::string link_prefix(const std::string& tag) {
     return "osb" + tag;
 }
+/// The IPv6 network of the server with this tag, unless another was chosen.
+net::Ipv6Range own_range6(const std::string& tag);
 inline std::string cgroup_group(const std::string& tag) {
     return "opensandbox-" + tag;
 }
@@ -41,6 +45,7 @@ struct Host {
 
     SpawnerOptions options;
     net::Ipv4Range range;
+    std::optional<net::Ipv6Range> range6;  ///< none: sandboxes have no IPv6
     std::string tag;  ///< six hex digits, from the state directory: tells servers apart
     CgroupTree cgroups;
     bool shift_ids = true;  ///< every slot has its own id range; false only where nothing can shift
@@ -64,6 +69,12 @@ struct Host {
     [[nodiscard]] net::Ipv4Address gateway() const { return range.address(1); }
     [[nodiscard]] net::Ipv4Address address(SlotId slot) const {
         return range.address(slot.index + 2);
+    }
+    /// Of the gateway where there is IPv6, and of a slot.
+    [[nodiscard]] net::Ipv6Address gateway6() const { return range6->address(1); }
+    [[nodiscard]] std::optional<net::Ipv6Address> address6(SlotId slot) const {
+        if (!range6) return std::nullopt;
+        return range6->address(slot.index + 2);
     }
     /// How many slots can exist at once.
     [[nodiscard]] std::uint32_t capacity() const;

@@ -4,6 +4,7 @@
 #include "net/dns/resolver_settings.hpp"
 #include "net/route_socket.hpp"
 #include "runtime/native/firewall.hpp"
+#include "runtime/native/gateway_addresses.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/resolver.hpp"
 
@@ -101,31 +102,52 @@ void prepare_resolver(Host& host) {
     host.resolver = own_resolver_text(host.gateway());
 }
 
+/// Why sandboxes cannot have IPv6; empty when they can.
+std::string lack_of_ipv6(const Host& host) {
+    constexpr std::uint32_t least_mtu = 1280;
+    const std::string settings = "/proc/sys/net/ipv6/conf/";
+    const std::string forwarding = read_file_or_empty(settings + "all/forwarding");
+    if (forwarding.empty()) return "this kernel has none";
+    for (const char* links : {"all", "default", "lo"}) {
+        const std::string name = std::string(links) + "/disable_ipv6";
+        if (read_file_or_empty(settings + name).starts_with('0')) continue;
+        return "net.ipv6.conf." + std::string(links) + ".disable_ipv6 is set";
+    }
+    // Forwarding makes a host ignore routers that it may live by: not ours to switch on.
+    if (!forwarding.starts_with('1')) return "net.ipv6.conf.all.forwarding is 0";
+    if (host.mtu < least_mtu) return "the way out takes less than 1280 bytes at once";
+    return {};
+}
+
+Status choose_range6(Host& host) {
+    const std::string& wanted = host.options.address_range6;
+    if (wanted == "none") return {};
+    using Range = Result<net::Ipv6Range>;
+    auto range = wanted == "auto" ? Range(own_range6(host.tag)) : net::Ipv6Range::parse(wanted);
+    if (!range) return range.error();
+    const std::string lack = lack_of_ipv6(host);
+    if (lack.empty())
+        host.range6 = *range;
+    else
+        host.off.emplace_back("IPv6 (" + lack + ")");
+    return {};
+}
+
 }  // namespace
 
 Status prepare_network(Host& host) {
+    host.mtu = uplink_mtu();
+    if (auto s = choose_range6(host); !s) return s;
     auto routes = net::RouteSocket::open();
     if (!routes) return routes.error();
-    auto loopback = routes->link_index("lo");
-    if (!loopback) return loopback.error();
-    if (auto s = routes->add_address(*loopback, host.gateway(), 32); !s) return s;
+    if (auto s = write_down_gateways(host); !s) return s;
+    if (auto s = add_gateways(*routes, host); !s) return s;
     if (auto s = write_file("/proc/sys/net/ipv4/ip_forward", "1"); !s) return s;
     prepare_resolver(host);
-    host.mtu = uplink_mtu();
     FirewallOptions firewall(host.firewall_table(), host.range, host.link_prefix());
+    firewall.range6 = host.range6;
     firewall.resolver_port = host.resolver_sockets.port;
     return install_firewall(firewall);
-}
-
-void remove_gateway(const Host& host) {
-    auto routes = net::RouteSocket::open();
-    if (!routes) return;
-    auto links = routes->list_links("osb");
-    auto loopback = routes->link_index("lo");
-    if (!links || !links->empty() || !loopback) return;
-    if (auto s = routes->delete_address(*loopback, host.gateway(), 32); !s) {
-        log::warn("the gateway's address stays behind", {{"reason", s.error().message()}});
-    }
 }
 
 }  // namespace opensandbox::runtime::native

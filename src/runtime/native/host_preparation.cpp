@@ -1,5 +1,6 @@
 #include "base/log.hpp"
 #include "runtime/native/firewall.hpp"
+#include "runtime/native/gateway_addresses.hpp"
 #include "runtime/native/host.hpp"
 #include "runtime/native/host_network.hpp"
 #include "runtime/native/id_map.hpp"
@@ -126,7 +127,7 @@ void unprepare_host(const Host& host) {
         if (auto s = remove_firewall(host.firewall_table()); !s) {
             log::warn("firewall stays behind", {{"reason", s.error().message()}});
         }
-        remove_gateway(host);
+        remove_gateways(host);
     }
     host.cgroups.remove();
 }

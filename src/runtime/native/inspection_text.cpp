@@ -84,11 +84,15 @@ void apply_network(const json::object& object, const SandboxDescription& descrip
     const bool none = description.no_network || address.empty();
     out.network_mode = none ? "none" : "native";
     if (none) return;
-    out.addresses.emplace_back("native", address);
-    if (description.network.empty()) return;
+    const std::string address6 = value_of(json::get_string(object, "address6"));
+    const auto add = [&](const std::string& network) {
+        out.addresses.emplace_back(network, address);
+        if (!address6.empty()) out.addresses.emplace_back(network, address6);
+    };
+    add("native");
     // Behind the tenant's name.
-    out.addresses.emplace_back(description.network.substr(description.network.rfind('/') + 1),
-                               address);
+    if (!description.network.empty())
+        add(description.network.substr(description.network.rfind('/') + 1));
 }
 
 }  // namespace
@@ -103,6 +107,7 @@ std::string format_view(const SandboxView& view) {
     out["usage"] = usage_json(view.usage);
     out["layer"] = view.layer;
     out["address"] = view.address;
+    out["address6"] = view.address6;
     out["published"] = view.published;
     for (const std::string& phrase : view.off)
         off += (off.empty() ? "" : "; ") + phrase;

@@ -18,6 +18,7 @@ struct SandboxView {
     Usage usage;
     std::string layer;             ///< its slot's directory, for the server itself
     std::string address;           ///< of its own network; empty: it has none
+    std::string address6;          ///< likewise
     std::vector<std::string> off;  ///< what it goes without on this host
     std::string published;         ///< host:port where its agent is reached
     std::optional<Exit> exit;

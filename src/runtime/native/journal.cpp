@@ -74,6 +74,7 @@ std::string format_entry(const JournalEntry& entry) {
                       "\nport " + std::to_string(entry.port) + "\n";
     if (!entry.boot.empty()) out += "boot " + one_line(entry.boot) + "\n";
     if (!entry.digest.empty()) out += "digest " + one_line(entry.digest) + "\n";
+    if (entry.address6) out += "address6 " + entry.address6->to_string() + "\n";
     if (entry.paused) out += "paused 1\n";
     if (entry.exit) {
         out += "code " + std::to_string(entry.exit->code) + "\nsignal " +
@@ -95,6 +96,13 @@ Result<JournalEntry> parse_entry(std::string_view text) {
     entry.port = lines.number<std::uint16_t>("port");
     if (lines.has("boot")) entry.boot = lines.text("boot");
     if (lines.has("digest")) entry.digest = lines.text("digest");
+    if (lines.has("address6")) {
+        boost::system::error_code wrong;
+        const auto address =
+            boost::asio::ip::make_address_v6(std::string(lines.text("address6")), wrong);
+        if (wrong) return Error(ErrorCode::invalid_argument, "journal entry: address6");
+        entry.address6 = address;
+    }
     entry.paused = lines.has("paused");
     if (lines.has("code")) {
         Exit& exit = entry.exit.emplace();

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "net/ipv6_range.hpp"
 #include "runtime/native/protocol.hpp"
 
 #include <sys/types.h>
@@ -23,6 +24,8 @@ struct JournalEntry {
     bool paused = false;
     std::string boot;    ///< of the kernel it lived under; empty: not known
     std::string digest;  ///< of the image below it, which must stay
+    /// None in entries of versions that had no IPv6.
+    std::optional<net::Ipv6Address> address6;
     std::optional<Exit> exit;
 };
 

@@ -21,9 +21,10 @@ struct NativeOptions {
     NativeOptions() = default;
     std::filesystem::path state_directory;
     std::string address_range = "10.77.0.0/16";  ///< IPv4, /8 to /28; first address is the gateway
-    PoolSettings pool;                           ///< blank slots kept ready
-    WarmOptions warm;                            ///< slots with their image and programs started
-    std::string publish_host = "127.0.0.1";      ///< where agents listen on the host
+    std::string address_range6 = "auto";     ///< within fc00::/7, /64 to /112; or "auto" or "none"
+    PoolSettings pool;                       ///< blank slots kept ready
+    WarmOptions warm;                        ///< slots with their image and programs started
+    std::string publish_host = "127.0.0.1";  ///< where agents listen on the host
     /// Of requests that state none; 0 leaves that out. Only pids always has one.
     ResourceLimits defaults = default_limits();
     bool network_off = false;  ///< sandboxes that ask for no network have none

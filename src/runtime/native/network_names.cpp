@@ -15,26 +15,31 @@ std::string_view without_domain(std::string_view name, std::string_view domain) 
 
 }  // namespace
 
-void NetworkNames::set(net::Ipv4Address address, std::string network,
-                       std::vector<std::string> names) {
-    if (const auto found = members_.find(address); found != members_.end()) {
+void NetworkNames::set(net::Ipv4Address sandbox, std::string network,
+                       std::vector<std::string> names, const std::vector<Address>& others) {
+    if (const auto found = members_.find(sandbox); found != members_.end()) {
         for (const std::string& name : found->second.names) {
             const auto at = names_.find({found->second.network, name});
             if (at == names_.end()) continue;
-            std::erase(at->second, address);
+            std::erase_if(at->second, [&](const Address& address) {
+                return std::ranges::count(found->second.addresses, address) > 0;
+            });
             if (at->second.empty()) names_.erase(at);
         }
         members_.erase(found);
     }
     if (names.empty()) return;
+    std::vector<Address> own{sandbox};
+    own.insert(own.end(), others.begin(), others.end());
     for (const std::string& name : names) {
         auto& addresses = names_[{network, name}];
-        if (std::ranges::find(addresses, address) == addresses.end()) addresses.push_back(address);
+        for (const Address& address : own)
+            if (std::ranges::count(addresses, address) == 0) addresses.push_back(address);
     }
-    members_.emplace(address, Member{std::move(network), std::move(names)});
+    members_.emplace(sandbox, Member{std::move(network), std::move(names), std::move(own)});
 }
 
-std::optional<std::vector<net::Ipv4Address>> NetworkNames::find(
+std::optional<std::vector<NetworkNames::Address>> NetworkNames::find(
     net::Ipv4Address asking, std::string_view name, const std::vector<std::string>& search) const {
     const auto member = members_.find(asking);
     if (member == members_.end()) return std::nullopt;

@@ -5,7 +5,8 @@
 
 namespace opensandbox::runtime::native {
 
-Status Networks::join(SlotId slot, const std::string& network, std::vector<std::string> names) {
+Status Networks::join(SlotId slot, const std::optional<net::Ipv6Address>& address6,
+                      const std::string& network, std::vector<std::string> names) {
     Network& entry = networks_[network];
     if (entry.members == 0) entry.number = ++last_number_;
     auto joined = join_network(host_->firewall_table(), host_->link_name(slot), entry.number);
@@ -17,6 +18,7 @@ Status Networks::join(SlotId slot, const std::string& network, std::vector<std::
     members_[slot.serial] = network;
     NetworkMember member;
     member.address = host_->address(slot).to_uint();
+    if (address6) member.address6 = address6->to_string();
     member.network = network;
     member.names = std::move(names);
     resolver_->set(std::move(member));

@@ -18,7 +18,8 @@ class Networks {
 
     /// `network` is its name with its tenant's before it; others of it find the sandbox under each
     /// of `names`. On failure it is in none.
-    Status join(SlotId slot, const std::string& network, std::vector<std::string> names);
+    Status join(SlotId slot, const std::optional<net::Ipv6Address>& address6,
+                const std::string& network, std::vector<std::string> names);
     /// Does nothing to one that is in none.
     void leave(SlotId slot);
 

@@ -16,7 +16,7 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 4;
+inline constexpr std::uint32_t protocol_version = 5;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -39,6 +39,7 @@ struct HelloReply {
     std::uint32_t version = protocol_version;
     std::string program;  ///< kSpawnerProgram of the spawner
     std::string address_range;
+    std::string address_range6;  ///< as it was asked for
     std::string publish_host;
     std::vector<std::string> off;  ///< what sandboxes go without on this host, a phrase each
 };
@@ -204,6 +205,7 @@ struct SlotRemoved {
 /// names it is gone.
 struct NetworkMember {
     std::uint32_t address = 0;
+    std::string address6;  ///< or empty
     std::string network;
     std::vector<std::string> names;
 };

@@ -93,8 +93,12 @@ Awaitable<void> read_control(std::shared_ptr<ResolverService> service,
         auto message = decode(received->bytes);
         auto* member = message ? std::get_if<NetworkMember>(&*message) : nullptr;
         if (!member) ::_exit(1);
+        std::vector<asio::ip::address> others;
+        boost::system::error_code none;
+        const auto address6 = asio::ip::make_address_v6(member->address6, none);
+        if (!none) others.emplace_back(address6);
         service->names().set(net::Ipv4Address(member->address), std::move(member->network),
-                             std::move(member->names));
+                             std::move(member->names), others);
     }
 }
 

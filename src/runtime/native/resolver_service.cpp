@@ -233,8 +233,7 @@ Awaitable<std::string> ResolverService::resolve(net::Ipv4Address client, std::st
     const auto& question = query->question;
     if (question.dns_class == dns::kClassInternet) {
         if (auto found = names_.find(client, question.name, settings().search)) {
-            const std::vector<asio::ip::address> addresses(found->begin(), found->end());
-            co_return dns::make_address_reply(message, *query, addresses, local_ttl, limit);
+            co_return dns::make_address_reply(message, *query, *found, local_ttl, limit);
         }
     }
     std::string reply = co_await ask(message, *query, tcp);

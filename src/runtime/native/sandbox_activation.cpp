@@ -24,19 +24,32 @@ namespace {
 
 /// The agent's socket, in the host's network namespace, on a port of the kernel's choice.
 Result<UniqueFd> listen_on(const std::string& host, std::uint16_t& port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    if (::inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) {
-        return Error(ErrorCode::invalid_argument, "publish host " + host + ": an IPv4 address");
+    sockaddr_storage storage{};
+    auto* generic = reinterpret_cast<sockaddr*>(&storage);
+    auto* four = reinterpret_cast<sockaddr_in*>(&storage);
+    auto* six = reinterpret_cast<sockaddr_in6*>(&storage);
+    socklen_t size = sizeof *four;
+    if (::inet_pton(AF_INET, host.c_str(), &four->sin_addr) == 1) {
+        four->sin_family = AF_INET;
+    } else if (::inet_pton(AF_INET6, host.c_str(), &six->sin6_addr) == 1) {
+        six->sin6_family = AF_INET6;
+        size = sizeof *six;
+    } else {
+        return Error(ErrorCode::invalid_argument, "publish host " + host + ": an address");
     }
-    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    UniqueFd fd(::socket(generic->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (!fd) return last_error("socket");
-    auto* generic = reinterpret_cast<sockaddr*>(&address);
-    socklen_t size = sizeof address;
+    // "::" stands for the addresses of both families, whatever this host's default is.
+    const int off = 0;
+    if (generic->sa_family == AF_INET6 &&
+        ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) < 0) {
+        return last_error("take connections of both families");
+    }
     if (::bind(fd.get(), generic, size) < 0) return last_error("bind " + host);
     if (::listen(fd.get(), 4096) < 0) return last_error("listen");
     if (::getsockname(fd.get(), generic, &size) < 0) return last_error("getsockname");
-    port = ntohs(address.sin_port);
+    // At the same place in both.
+    port = ntohs(four->sin_port);
     return fd;
 }
 
@@ -169,10 +182,11 @@ Status SandboxTable::set_limits(const Sandbox& sandbox) const {
     return cgroup.limit_io(sandbox.parts.pid, disks, limits);
 }
 
-Status SandboxTable::join_network(SlotId slot, const std::string& network,
-                                  const std::string& hostname, const std::string& id) {
+Status SandboxTable::join_network(const Sandbox& sandbox, const std::string& network,
+                                  const std::string& hostname) {
     if (network.empty()) return {};
-    return networks_->join(slot, network, {hostname, id});
+    const SlotParts& parts = sandbox.parts;
+    return networks_->join(parts.slot, parts.address6, network, {hostname, sandbox.id});
 }
 
 /// On the host's end of the link, where nobody inside can change it.
@@ -193,12 +207,13 @@ Status SandboxTable::choose_network(const Sandbox& sandbox) {
                                        : routes->limit_rate(*link, request.limits.network_rate);
         if (!done) return done;
     }
-    return join_network(slot, request.network, request.hostname, sandbox.id);
+    return join_network(sandbox, request.network, request.hostname);
 }
 
 Status SandboxTable::activate(Sandbox& sandbox, SlotParts parts) {
     sandbox.state = State::starting;
     sandbox.parts = std::move(parts);
+    sandbox.parts.address6 = host_->address6(sandbox.parts.slot);
     if (auto s = fit_layer(sandbox); !s) return s.error().within("writable layer");
     auto built = build_parts(sandbox);
     if (!built) return built.error();

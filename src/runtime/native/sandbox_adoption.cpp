@@ -36,6 +36,7 @@ void SandboxTable::adopt_one(const JournalEntry& entry) {
     sandbox->port = entry.port;
     sandbox->parts.slot = entry.slot;
     sandbox->parts.pid = entry.pid;
+    sandbox->parts.address6 = entry.address6;
     sandbox->start_time = entry.start_time;
     sandbox->exit = entry.exit;
     sandbox->digest = entry.digest;
@@ -64,7 +65,7 @@ void SandboxTable::adopt_one(const JournalEntry& entry) {
         if (!sandbox->paused) (void)freezer(*sandbox).thaw();
         watch_death(sandbox);
         // The rules were made anew.
-        auto joined = join_network(entry.slot, network, hostname, entry.id);
+        auto joined = join_network(*sandbox, network, hostname);
         if (!joined) {
             log::error("sandbox is without its network",
                        {{"sandbox", entry.id}, {"reason", joined.error().message()}});

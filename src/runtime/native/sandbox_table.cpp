@@ -81,6 +81,7 @@ JournalEntry SandboxTable::journal_entry(const Sandbox& sandbox) const {
     entry.paused = sandbox.paused;
     entry.boot = boot_;
     entry.digest = sandbox.digest;
+    entry.address6 = sandbox.parts.address6;
     entry.exit = sandbox.exit;
     return entry;
 }

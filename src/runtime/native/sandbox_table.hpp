@@ -134,8 +134,8 @@ class SandboxTable {
     Status fit_layer(Sandbox& sandbox) const;
     Status set_limits(const Sandbox& sandbox) const;
     Status choose_network(const Sandbox& sandbox);
-    Status join_network(SlotId slot, const std::string& network, const std::string& hostname,
-                        const std::string& id);
+    Status join_network(const Sandbox& sandbox, const std::string& network,
+                        const std::string& hostname);
     [[nodiscard]] JournalEntry journal_entry(const Sandbox& sandbox) const;
     void watch_death(const Entry& sandbox);
     void on_slot(const Entry& sandbox);

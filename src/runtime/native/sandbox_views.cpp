@@ -51,9 +51,12 @@ Result<SandboxView> SandboxTable::view(const std::string& id) const {
         view.usage.received_bytes = link.received;
         view.usage.sent_bytes = link.sent;
         view.address = host_->address(sandbox.parts.slot).to_string();
+        if (sandbox.parts.address6) view.address6 = sandbox.parts.address6->to_string();
     }
     view.off = host_->off;
-    view.published = host_->options.publish_host + ":" + std::to_string(sandbox.port);
+    const std::string& host = host_->options.publish_host;
+    const bool bare_ipv6 = host.find(':') != std::string::npos;
+    view.published = (bare_ipv6 ? "[" + host + "]" : host) + ":" + std::to_string(sandbox.port);
     view.exit = sandbox.exit;
     return view;
 }

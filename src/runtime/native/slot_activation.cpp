@@ -76,8 +76,11 @@ Status write_new(const char* path, std::string_view text) {
 }
 
 std::string hosts_text(const Host& host, SlotId slot, const std::string& hostname) {
-    return "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
-           (host.network() ? host.address(slot).to_string() : "127.0.1.1") + "\t" + hostname + "\n";
+    std::string out = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
+                      (host.network() ? host.address(slot).to_string() : "127.0.1.1") + "\t" +
+                      hostname + "\n";
+    if (const auto six = host.address6(slot)) out += six->to_string() + "\t" + hostname + "\n";
+    return out;
 }
 
 /// hosts, hostname and resolv.conf are mounted from a tmpfs, as container engines do: writing them

@@ -18,6 +18,9 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
+/// Of every network namespace.
+constexpr int loopback = 1;
+
 Status make_mount(const char* source, const char* target, const char* type, unsigned long flags,
                   const char* data) {
     return check(::mount(source, target, type, flags, data), std::string("mount ") + target);
@@ -100,25 +103,33 @@ Status make_devices() {
 Status configure_network(const Host& host, SlotId slot) {
     auto routes = net::RouteSocket::open();
     if (!routes) return routes.error();
-    auto loopback = routes->link_index("lo");
-    if (!loopback) return loopback.error();
-    if (auto s = routes->set_up(*loopback); !s) return s;
+    net::RouteChanges changes;
+    changes.set_up(loopback);
     // The sandbox's own settings: these files answer for the namespace of whoever opens them.
-    // Hosts without IPv6 lack the first.
-    (void)write_file("proc/sys/net/ipv6/conf/eth0/disable_ipv6", "1");
+    // Hosts without IPv6 lack the first two.
+    const std::string ipv6 = "proc/sys/net/ipv6/conf/eth0/";
+    if (host.range6)
+        (void)write_file(ipv6 + "accept_ra", "0");
+    else
+        (void)write_file(ipv6 + "disable_ipv6", "1");
     (void)write_file("proc/sys/net/ipv4/ping_group_range", "0 65535");
     (void)write_file("proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-    if (!host.network()) return {};
+    if (!host.network()) return routes->apply(changes);
     auto link = routes->link_index("eth0");
     if (!link) return link.error();
-    if (auto s = routes->set_up(*link); !s) return s;
-    if (auto s = routes->add_address(*link, host.address(slot), 32); !s) return s;
-    if (auto s = routes->add_neighbour(*link, host.gateway(), host_mac); !s) return s;
-    if (auto s = routes->add_route({.destination = host.gateway(), .prefix = 32, .link = *link});
-        !s) {
-        return s;
+    if (host.range6) changes.without_own_addresses(*link);
+    changes.set_up(*link)
+        .add_address(*link, host.address(slot), 32)
+        .add_neighbour(*link, host.gateway(), host_mac)
+        .add_route({.destination = host.gateway(), .prefix = 32, .link = *link})
+        .add_default_route(*link, host.gateway());
+    if (host.range6) {
+        changes.add_address(*link, *host.address6(slot), 128)
+            .add_neighbour(*link, host.gateway6(), host_mac)
+            .add_route({.destination = host.gateway6(), .prefix = 128, .link = *link})
+            .add_default_route(*link, host.gateway6());
     }
-    return routes->add_default_route(*link, host.gateway());
+    return routes->apply(changes);
 }
 
 /// Covers what says something about the host or acts on it.

@@ -2,6 +2,7 @@
 
 #include "base/remove_tree.hpp"
 #include "base/scope_exit.hpp"
+#include "runtime/native/gateway_addresses.hpp"
 #include "runtime/native/id_map.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/layer_image.hpp"
@@ -96,7 +97,7 @@ Result<SlotMaker> SlotMaker::open(const Host& host) {
     return SlotMaker(host, std::move(*routes));
 }
 
-Status SlotMaker::connect(SlotId slot, pid_t pid) {
+Status SlotMaker::add_link(SlotId slot, pid_t pid) {
     const std::string name = host_->link_name(slot);
     auto link = routes_.create_veth({.host_name = name,
                                      .host_mac = host_mac,
@@ -105,20 +106,36 @@ Status SlotMaker::connect(SlotId slot, pid_t pid) {
                                      .peer_namespace = net::NetworkNamespace::of_process(pid),
                                      .mtu = host_->mtu});
     if (!link) return link.error();
-    // Absent on hosts without IPv6.
-    (void)write_file("/proc/sys/net/ipv6/conf/" + name + "/disable_ipv6", "1");
-    const auto address = host_->address(slot);
-    const net::Ipv4Route route{
-        .destination = address, .prefix = 32, .link = *link, .source = host_->gateway()};
-    if (auto s = routes_.add_route(route); !s) {
-        if (s.error().code() == ErrorCode::conflict) return s;
-        // The gateway's address may have gone with another server of the same range.
-        auto loopback = routes_.link_index("lo");
-        if (!loopback) return loopback.error();
-        if (auto added = routes_.add_address(*loopback, host_->gateway(), 32); !added) return added;
-        if (auto again = routes_.add_route(route); !again) return again;
+    net::RouteChanges changes;
+    const auto lead_to = [&](const net::IpAddress& address, const net::IpAddress& gateway) {
+        changes
+            .add_route({.destination = address,
+                        .prefix = address.is_v6() ? 128U : 32U,
+                        .link = *link,
+                        .source = gateway})
+            .add_neighbour(*link, address, slot_mac);
+    };
+    const std::string ipv6 = "/proc/sys/net/ipv6/conf/" + name + "/";
+    if (host_->range6) {
+        // Some hosts believe routers also where they forward.
+        (void)write_file(ipv6 + "accept_ra", "0");
+        changes.without_own_addresses(*link);
+        lead_to(*host_->address6(slot), host_->gateway6());
+    } else {
+        // Absent on hosts without IPv6.
+        (void)write_file(ipv6 + "disable_ipv6", "1");
     }
-    return routes_.add_neighbour(*link, address, slot_mac);
+    lead_to(host_->address(slot), host_->gateway());
+    return routes_.apply(changes);
+}
+
+Status SlotMaker::connect(SlotId slot, pid_t pid) {
+    auto connected = add_link(slot, pid);
+    if (connected || connected.error().code() == ErrorCode::conflict) return connected;
+    // A gateway's address may have gone with another server of the same range.
+    if (auto added = add_gateways(routes_, *host_); !added) return added;
+    if (auto removed = disconnect(slot); !removed) return removed;
+    return add_link(slot, pid);
 }
 
 Status SlotMaker::disconnect(SlotId slot) {

@@ -6,6 +6,8 @@
 
 #include <sys/types.h>
 
+#include <optional>
+
 namespace opensandbox::runtime::native {
 
 /// In a slot's directory: the last part of what its entrypoint wrote (agent/stream/output_log.hpp).
@@ -23,6 +25,7 @@ struct SlotParts {
     UniqueFd user_namespace;
     UniqueFd base;  ///< the slot's directory with shifted ids, for build_overlay()
     UniqueFd usr;   ///< a private overlay over the host's /usr, for the built-in image
+    std::optional<net::Ipv6Address> address6;  ///< none where IPv6 was off when it was made
 };
 
 /// Makes blanks and removes what slots had. Runs in a worker process, whose parent becomes the
@@ -43,6 +46,7 @@ class SlotMaker {
     SlotMaker(const Host& host, net::RouteSocket routes)
         : host_(&host), routes_(std::move(routes)) {}
 
+    Status add_link(SlotId slot, pid_t pid);
     Status connect(SlotId slot, pid_t pid);
     Status disconnect(SlotId slot);
     Result<UniqueFd> overlay_usr(const SlotParts& parts) const;

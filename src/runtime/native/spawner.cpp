@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "runtime/native/boot_record.hpp"
+#include "runtime/native/gateway_addresses.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/message_socket.hpp"
 #include "runtime/native/slot_maker.hpp"
@@ -64,6 +65,7 @@ Status Spawner::start() {
     auto kept = sandboxes_.adopt();
     if (!kept) return kept.error();
     if (auto s = remove_leftovers(*kept); !s) return s;
+    if (host_->network()) sweep_gateways(*host_);
     if (auto s = snapshots_.start([this] { return sandboxes_.snapshot_layers(); }); !s) return s;
     if (auto s = pool_.start(*kept, fixed_pool(host_->options.pool_size)); !s) return s;
     sandboxes_.on_exit([this](const std::string& id, const Exit& exit) {
@@ -209,7 +211,7 @@ void Spawner::on_message(const std::shared_ptr<Connection>& peer) {
 
 void Spawner::greet(const std::shared_ptr<Connection>& peer, const Hello& hello) {
     send(peer, HelloReply{protocol_version, kSpawnerProgram, host_->range.to_string(),
-                          host_->options.publish_host, host_->off});
+                          host_->options.address_range6, host_->options.publish_host, host_->off});
     if (hello.version != protocol_version) return;
     peer->greeted = true;
     PoolSettings pool = hello.pool;

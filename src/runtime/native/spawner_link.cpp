@@ -17,6 +17,7 @@ SpawnerOptions spawner_options(const NativeOptions& options) {
     SpawnerOptions out;
     out.state_directory = options.state_directory;
     out.address_range = options.address_range;
+    out.address_range6 = options.address_range6;
     out.pool_size = options.pool.size;
     out.publish_host = options.publish_host;
     out.layer_bytes = options.defaults.disk_bytes;
@@ -82,10 +83,12 @@ Awaitable<Status> SpawnerLink::connect(std::shared_ptr<SpawnerLink> self) {
     if (!self->warm_.empty()) self->client_->keep_warm(self->warm_);
     const HelloReply& spawner = self->client_->spawner();
     if (spawner.address_range != self->options_.address_range ||
+        spawner.address_range6 != self->options_.address_range6 ||
         spawner.publish_host != self->options_.publish_host) {
-        log::warn(
-            "the spawner that runs keeps its settings until it ends",
-            {{"address_range", spawner.address_range}, {"publish_host", spawner.publish_host}});
+        log::warn("the spawner that runs keeps its settings until it ends",
+                  {{"address_range", spawner.address_range},
+                   {"address_range6", spawner.address_range6},
+                   {"publish_host", spawner.publish_host}});
     }
     if (!spawner.off.empty()) {
         log::warn("this host lacks something; `opensandbox doctor` tells more",

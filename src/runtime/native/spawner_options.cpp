@@ -27,6 +27,8 @@ std::vector<std::string> SpawnerOptions::to_arguments() const {
                                  state_directory.string(),
                                  "--address-range",
                                  address_range,
+                                 "--address-range6",
+                                 address_range6,
                                  "--pool",
                                  std::to_string(pool_size),
                                  "--publish-host",
@@ -51,6 +53,8 @@ Result<SpawnerOptions> SpawnerOptions::parse(const std::vector<std::string>& arg
             options.state_directory = value;
         } else if (name == "--address-range") {
             options.address_range = value;
+        } else if (name == "--address-range6") {
+            options.address_range6 = value;
         } else if (name == "--pool") {
             status = read_number(name, value, 1000, options.pool_size);
         } else if (name == "--publish-host") {

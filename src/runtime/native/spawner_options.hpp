@@ -13,8 +13,9 @@ namespace opensandbox::runtime::native {
 struct SpawnerOptions {
     std::filesystem::path state_directory;
     std::string address_range = "10.77.0.0/16";
+    std::string address_range6 = "auto";     ///< or "none", or an IPv6 network
     std::uint32_t pool_size = 8;             ///< 0..1000
-    std::string publish_host = "127.0.0.1";  ///< numeric IPv4
+    std::string publish_host = "127.0.0.1";  ///< numeric
     std::uint64_t layer_bytes = 0;           ///< size of writable layers; 0: no limit
     /// It runs in a user namespace of its user, who is not root.
     bool rootless = false;

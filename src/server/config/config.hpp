@@ -102,6 +102,7 @@ struct Config {
     // [native]
     std::filesystem::path state_dir;  ///< empty: the default of this user
     std::string address_range = "10.77.0.0/16";
+    std::string address_range6 = "auto";  ///< an IPv6 network, auto or none
     runtime::native::PoolSettings pool;
     runtime::native::WarmOptions warm;
     // Of sandboxes whose request states none.

@@ -54,7 +54,12 @@ std::string_view config_skeleton() {
 # state_dir = "/var/lib/opensandbox"
 # IPv4 network of the sandboxes, /8 to /28; the host takes its first address.
 # address_range = "10.77.0.0/16"
-# IPv4 address of the host on which the agents of sandboxes are reachable.
+# Private IPv6 network of the sandboxes, /64 to /112 within fc00::/7; "auto": one of this server's
+# own; "none": they have no IPv6. Nor have they any where the host does not forward it
+# (net.ipv6.conf.all.forwarding): that setting is left as it is.
+# address_range6 = "auto"
+# Address of the host, IPv4 or IPv6, on which the agents and the published ports of sandboxes are
+# reachable; "::" stands for all of both.
 # publish_host = "127.0.0.1"
 # Images are pulled from their registry when they are missing; or "always", to have the newest under
 # that name; or "never".

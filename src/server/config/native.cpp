@@ -1,7 +1,10 @@
 #include "agent/code/warm_program.hpp"
 #include "image/store.hpp"
 #include "model/resource_quantity.hpp"
+#include "net/ipv6_range.hpp"
 #include "server/config/sections.hpp"
+
+#include <boost/asio/ip/address_v6.hpp>
 
 #include <algorithm>
 #include <sstream>
@@ -139,6 +142,13 @@ void read_native(ConfigReader& reader, Config& config) {
         reader.fail("native.address_range",
                     "must be an IPv4 network of /8 to /28, such as 10.77.0.0/16");
     }
+    reader.text("native.address_range6", config.address_range6);
+    const std::string& range6 = config.address_range6;
+    if (range6 != "auto" && range6 != "none" && !net::Ipv6Range::parse(range6)) {
+        reader.fail("native.address_range6",
+                    "must be auto, none, or a private IPv6 network (within fc00::/7) of /64 to "
+                    "/112, such as fd77::/64");
+    }
     read_pool(reader, "native.pool", config.pool);
     read_warm(reader, config);
     reader.number("native.pids", kLeastPids, kMostPids, config.native_pids);
@@ -160,8 +170,10 @@ void read_native(ConfigReader& reader, Config& config) {
     config.native_network_off = network == "none";
     reader.number("metrics.sandboxes", 0, 10'000, config.metrics_sandboxes);
     reader.text("native.publish_host", config.publish_host);
-    if (!is_ipv4(config.publish_host)) {
-        reader.fail("native.publish_host", "must be an IPv4 address");
+    boost::system::error_code no_address;
+    (void)boost::asio::ip::make_address_v6(config.publish_host, no_address);
+    if (no_address && !is_ipv4(config.publish_host)) {
+        reader.fail("native.publish_host", "must be an IPv4 or IPv6 address");
     }
 }
 

@@ -23,6 +23,7 @@ HostFacts complete() {
     facts.cgroups.controllers = {"cpu", "memory", "pids"};
     facts.cgroups.freezer = true;
     facts.network.forwarding = true;
+    facts.network.ipv6 = facts.network.forwarding6 = true;
     facts.seccomp = true;
     facts.landlock = 7;
     facts.fuse = facts.tun = true;
@@ -64,7 +65,18 @@ TEST_CASE("doctor: a host that has everything is found good", "[doctor]") {
     const auto findings = examine(complete());
     CHECK(std::ranges::all_of(findings, [](const Finding& f) { return f.level == Level::good; }));
     CHECK(native_can_run(findings));
-    CHECK(findings.size() == 18);
+    CHECK(findings.size() == 19);
+}
+
+TEST_CASE("doctor: a host that does not forward IPv6 is told what turns it on", "[doctor]") {
+    HostFacts facts = complete();
+    facts.network.forwarding6 = false;
+    CHECK(finding_of(facts, "IPv6").level == Level::off);
+    CHECK(finding_of(facts, "IPv6").found.find("net.ipv6.conf.all.forwarding") !=
+          std::string::npos);
+    CHECK(can_run(facts));
+    facts.network.ipv6 = false;
+    CHECK(finding_of(facts, "IPv6").found.find("forwarding") == std::string::npos);
 }
 
 TEST_CASE("doctor: what no sandbox can do without blocks", "[doctor]") {

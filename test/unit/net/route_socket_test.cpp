@@ -205,7 +205,7 @@ TEST_CASE("routes decide link and source, and name themselves when refused") {
     REQUIRE(pair.here.add_address(lo, address("10.99.0.1"), 32).has_value());
     REQUIRE(pair.here.add_address(lo, address("10.77.0.1"), 32).has_value());
 
-    const Ipv4Route route{
+    const Route route{
         .destination = address("10.77.0.2"), .link = veth, .source = address("10.77.0.1")};
     REQUIRE(pair.here.add_route(route).has_value());
     CHECK(source_towards(pair.host, "10.77.0.2") == "10.77.0.1");
@@ -256,4 +256,36 @@ TEST_CASE("a permanent neighbour is never asked for") {
     CHECK(std::string(entry.arp_ha.sa_data, 6) == bytes_of(peer_mac));
     CHECK(pair.here.add_neighbour(4711, address("10.77.0.2"), peer_mac).error().code() ==
           ErrorCode::not_found);
+}
+
+TEST_CASE("several changes go to the kernel at once, and the first refused one is told") {
+    Pair pair;
+    const int veth = pair.here.create_veth(pair.veth("osbt1")).value();
+    const int lo = pair.here.link_index("lo").value();
+    const IpAddress own = boost::asio::ip::make_address("fd77::1");
+    const IpAddress other = boost::asio::ip::make_address("fd77::2");
+    const auto changes = [&] {
+        return RouteChanges()
+            .without_own_addresses(veth)
+            .set_up(lo)
+            .add_address(lo, own, 128)
+            .add_route({other, 128, veth, std::nullopt, own})
+            .add_neighbour(veth, other, peer_mac);
+    };
+    CHECK_FALSE(pair.here.sends_from(own).value());
+    REQUIRE(pair.here.apply(changes()).has_value());
+    CHECK(pair.here.sends_from(own).value());
+    CHECK_FALSE(pair.here.sends_from(other).value());
+    const auto refused = pair.here.apply(changes());
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().code() == ErrorCode::conflict);
+    CHECK_THAT(refused.error().message(), Catch::StartsWith("add route to fd77::2/128"));
+    // Bad values reach nobody.
+    const auto wrong = pair.here.apply(RouteChanges().set_up(veth).add_address(lo, own, 129));
+    REQUIRE_FALSE(wrong.has_value());
+    CHECK(wrong.error().code() == ErrorCode::invalid_argument);
+    // Without the address nothing can be sent from it; deleting twice is no error.
+    REQUIRE(pair.here.delete_address(lo, own, 128).has_value());
+    CHECK(pair.here.delete_address(lo, own, 128).has_value());
+    CHECK_FALSE(pair.here.sends_from(own).value());
 }

@@ -97,6 +97,17 @@ TEST_CASE("a journal entry without one of its lines is no entry", "[runtime][jou
     CHECK_FALSE(succeeded(parse_entry(text + "code 1\n")));
 }
 
+TEST_CASE("a journal entry keeps the IPv6 address, and those without one are read",
+          "[runtime][journal]") {
+    JournalEntry entry = sample();
+    CHECK_FALSE(parse_entry(format_entry(entry))->address6);
+    entry.address6 = boost::asio::ip::make_address_v6("fd77::e");
+    auto read = parse_entry(format_entry(entry));
+    REQUIRE(succeeded(read));
+    CHECK(read->address6 == entry.address6);
+    CHECK_FALSE(succeeded(parse_entry(format_entry(sample()) + "address6 10.77.0.14\n")));
+}
+
 TEST_CASE("an entry of a version that knew no boots is read", "[runtime][journal]") {
     auto entry = parse_entry(
         "id 6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11\nserial 1\nindex 2\npid 4711\nstart 5\n"

@@ -22,7 +22,7 @@ TEST_CASE("members of a network find each other by name, others do not") {
     names.set(alice, "t/lab", {"web", "id-1"});
     names.set(bob, "t/lab", {"db"});
     names.set(eve, "other/lab", {"eve"});
-    using Found = std::vector<net::Ipv4Address>;
+    using Found = std::vector<NetworkNames::Address>;
     CHECK(names.find(bob, "web", {}) == Found{alice});
     CHECK(names.find(bob, "id-1", {}) == Found{alice});
     CHECK(names.find(bob, "db", {}) == Found{bob});
@@ -46,4 +46,15 @@ TEST_CASE("a name that several go by has all their addresses, until they leave")
     names.set(alice, "lab", {"boss"});
     CHECK_FALSE(names.find(alice, "worker", {}));
     CHECK(names.find(alice, "boss", {}));
+}
+
+TEST_CASE("a name has the IPv6 address of its sandbox as well, and loses both with it") {
+    const auto six = boost::asio::ip::make_address_v6("fd77::2");
+    NetworkNames names;
+    names.set(alice, "lab", {"web"}, {six});
+    names.set(bob, "lab", {"web"});
+    using Found = std::vector<NetworkNames::Address>;
+    CHECK(names.find(bob, "web", {}) == Found{alice, six, bob});
+    names.set(alice, "", {});
+    CHECK(names.find(bob, "web", {}) == Found{bob});
 }

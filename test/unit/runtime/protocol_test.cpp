@@ -56,7 +56,7 @@ std::vector<Message> samples() {
     ended.endpoints.published = {{8080, 40002}};
     ended.exit = runtime::Exit{-1, 9, "OOM_KILLED", "text", Timestamp(std::chrono::seconds(5))};
     return {Hello{},
-            HelloReply{1, "spawner", "10.77.0.0/16", "127.0.0.1", {"limits of cpu"}},
+            HelloReply{1, "spawner", "10.77.0.0/16", "auto", "127.0.0.1", {"limits of cpu"}},
             sample_create(),
             CreateReply{7, {40000, {40001, 40002}}},
             DestroyRequest{8, "x"},
@@ -80,7 +80,7 @@ std::vector<Message> samples() {
             InspectRequest{15, "x"},
             TextReply{15, "text"},
             SlotsRequest{16, 100},
-            NetworkMember{0x0a4d0002, "t/lab", {"web", "x"}}};
+            NetworkMember{0x0a4d0002, "fd77::2", "t/lab", {"web", "x"}}};
 }
 
 }  // namespace

@@ -20,6 +20,7 @@ TEST_CASE("config: no line at all gives the defaults") {
     REQUIRE_FALSE(config->api_key);
     REQUIRE(config->limit_concurrency == 1024);
     REQUIRE(config->address_range == "10.77.0.0/16");
+    REQUIRE(config->address_range6 == "auto");
     REQUIRE(config->pool == runtime::native::PoolSettings{8, 128, 60});
 }
 
@@ -52,6 +53,7 @@ path = "/x/y.db"
 [native]
 state_dir = "/s"
 address_range = "10.0.0.0/8"
+address_range6 = "fd77::/64"
 publish_host = "0.0.0.0"
 [native.pool]
 size = 0
@@ -148,6 +150,9 @@ TEST_CASE("config: a wrong value is refused naming section and key") {
         {"[native]\naddress_range = \"10.77.0.0\"", "native.address_range"},
         {"[native]\naddress_range = \"10.77.0.0/29\"", "native.address_range"},
         {"[native]\naddress_range = \"10.777.0.0/16\"", "native.address_range"},
+        {"[native]\naddress_range6 = \"off\"", "native.address_range6"},
+        {"[native]\naddress_range6 = \"fd77::/120\"", "native.address_range6"},
+        {"[native]\naddress_range6 = \"2001:db8::/64\"", "native.address_range6"},
         {"[native.pool]\nsize = 1001", "native.pool.size"},
         {"[native.pool]\nsize = 10\nmax = 9", "native.pool.max"},
         {"[native.pool]\nidle_seconds = 0", "native.pool.idle_seconds"},
