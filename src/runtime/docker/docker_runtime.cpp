@@ -176,6 +176,7 @@ Capabilities DockerRuntime::capabilities() const {
     can.bucket_volumes = true;
     can.gpus = true;
     can.foreign_platforms = true;
+    can.outlives_requests = true;
     return can;
 }
 
