@@ -10,11 +10,15 @@
 #include "runtime/native/layer_image.hpp"
 #include "runtime/native/log_selection.hpp"
 #include "runtime/native/request_plan.hpp"
+#include "runtime/native/sandbox_buckets.hpp"
 #include "runtime/native/slot_usage.hpp"
 #include "runtime/native/spawner_link.hpp"
 #include "runtime/native/spawner_options.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
 
 namespace opensandbox::runtime::native {
 
@@ -22,6 +26,8 @@ namespace {
 
 /// Files of a writable layer that are looked at to tell its size.
 constexpr std::size_t most_counted = 200'000;
+/// A sandbox that has not ended by then may wait for a bucket that does not answer.
+constexpr std::chrono::seconds hang_limit{10};
 
 /// Whether a snapshot, or a sandbox whose spawner wrote it down, stands on this image.
 bool image_needed(const std::filesystem::path& state_directory, const std::string& digest) {
@@ -70,7 +76,9 @@ class NativeRuntime final : public Runtime {
           planner_(images, options),
           pull_image_(options.pull_image),
           pull_always_(options.pull_always),
+          rootless_(options.rootless),
           host_restarted_(restarted_since(options.state_directory)),
+          buckets_(executor, options.state_directory, options.allowed_host_paths),
           link_(std::make_shared<SpawnerLink>(std::move(executor), blocking, options)) {
         images.protect([state = options.state_directory](const std::string& digest) {
             return image_needed(state, digest);
@@ -94,7 +102,9 @@ class NativeRuntime final : public Runtime {
             }
         });
         auto started = co_await link_->start();
-        if (started) keep_warm();
+        if (!started) co_return started;
+        keep_warm();
+        co_await restore_buckets();
         co_return started;
     }
     Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override;
@@ -110,6 +120,8 @@ class NativeRuntime final : public Runtime {
         capabilities.hooks = true;
         capabilities.host_volumes = true;
         capabilities.claim_volumes = true;
+        // Its tool needs to be root of the host for others to see what it mounts.
+        capabilities.bucket_volumes = !rootless_;
         capabilities.fine_limits = true;
         capabilities.networks = true;
         capabilities.memory_volumes = true;
@@ -136,6 +148,7 @@ class NativeRuntime final : public Runtime {
     Awaitable<Result<CreateRequest>> plan(const SandboxSpec& spec,
                                           std::shared_ptr<std::vector<std::string>> made);
     Awaitable<Status> pull(const SandboxSpec& spec);
+    Awaitable<void> restore_buckets();
     Awaitable<Result<SnapshotReference>> keep(std::string sandbox, std::string name,
                                               bool for_copies);
 
@@ -156,7 +169,9 @@ class NativeRuntime final : public Runtime {
     RequestPlanner planner_;
     decltype(NativeOptions::pull_image) pull_image_;
     bool pull_always_;
+    bool rootless_;
     bool host_restarted_;
+    SandboxBuckets buckets_;
     std::shared_ptr<SpawnerLink> link_;
 };
 
@@ -173,6 +188,21 @@ Awaitable<Status> NativeRuntime::pull(const SandboxSpec& spec) {
         co_return error;
     }
     co_return error.as("NATIVE::SANDBOX_IMAGE_PULL_FAILED");
+}
+
+/// Buckets outlive the server, as sandboxes do.
+Awaitable<void> NativeRuntime::restore_buckets() {
+    if (rootless_) co_return;
+    auto there = co_await list();
+    if (!there) {
+        log::warn("buckets of an earlier server stay mounted",
+                  {{"reason", there.error().message()}});
+        co_return;
+    }
+    std::set<std::string> alive;
+    for (const Observed& sandbox : *there)
+        alive.insert(sandbox.id);
+    co_await buckets_.restore(std::move(alive));
 }
 
 Awaitable<Result<CreateRequest>> NativeRuntime::plan(
@@ -209,6 +239,10 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
     Result<HostPorts> ports = request ? Result<HostPorts>(HostPorts()) : request.error();
     std::string host;
     if (request) {
+        auto mounted = co_await buckets_.acquire(spec, *request);
+        if (!mounted) ports = mounted.error();
+    }
+    if (ports) {
         auto client = co_await link_->client();
         if (client) {
             ports = co_await (*client)->create(std::move(*request));
@@ -226,6 +260,7 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
         }
         co_return Created(std::move(endpoints));
     }
+    if (buckets_.any(spec.id)) co_await buckets_.release(spec.id);
     if (!made->empty()) {
         asio::post(*blocking_, [planner = planner_, made] { planner.undo(*made); });
     }
@@ -236,8 +271,14 @@ Awaitable<Status> NativeRuntime::destroy(const std::string& id) {
     const std::string name = id;
     auto client = co_await link_->client();
     if (!client) co_return Status(client.error());
+    const bool has_bucket = buckets_.any(name);
+    std::optional<net::Deadline> hung;
+    if (has_bucket) hung.emplace(executor_, hang_limit, [this, name] { buckets_.cut_off(name); });
     auto status = co_await (*client)->destroy(name);
-    if (status) link_->forget(name);
+    hung.reset();
+    if (!status) co_return status;
+    link_->forget(name);
+    if (has_bucket) co_await buckets_.release(name);
     co_return status;
 }
 

@@ -16,7 +16,7 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 4;
+inline constexpr std::uint32_t protocol_version = 5;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -50,6 +50,7 @@ struct VolumeMount {
     std::string sub_path;  ///< below it, or empty
     std::string target;    ///< absolute, inside
     bool read_only = false;
+    bool bucket = false;     ///< a mount of its own, whose file system may shift no ids
     std::uint64_t size = 0;  ///< bytes; of what is in memory only
 };
 
