@@ -369,7 +369,6 @@ def test_a_tool_that_died_is_replaced(server):
 
 def test_a_sandbox_that_waits_for_its_bucket_can_be_deleted(server):
     sandbox = server.create(volumes=[volume()])
-    sandbox.sh("cat /b/given")
     (pid,) = daemons(server)
     os.kill(pid, signal.SIGSTOP)
     list(sandbox.agent.events({"command": "ls /b/in; cat /b/in/deep/file", "background": True}))

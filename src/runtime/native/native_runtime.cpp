@@ -4,14 +4,12 @@
 #include "net/task.hpp"
 #include "runtime/native/boot_record.hpp"
 #include "runtime/native/inspection_text.hpp"
-#include "runtime/native/journal.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/layer_copy.hpp"
 #include "runtime/native/layer_image.hpp"
 #include "runtime/native/log_selection.hpp"
 #include "runtime/native/request_plan.hpp"
 #include "runtime/native/sandbox_buckets.hpp"
 #include "runtime/native/slot_usage.hpp"
+#include "runtime/native/snapshot_content.hpp"
 #include "runtime/native/spawner_link.hpp"
 #include "runtime/native/spawner_options.hpp"
 
@@ -28,42 +26,6 @@ namespace {
 constexpr std::size_t most_counted = 200'000;
 /// A sandbox that has not ended by then may wait for a bucket that does not answer.
 constexpr std::chrono::seconds hang_limit{10};
-
-/// Whether a snapshot, or a sandbox whose spawner wrote it down, stands on this image.
-bool image_needed(const std::filesystem::path& state_directory, const std::string& digest) {
-    auto records = SnapshotFiles(state_directory).read_all();
-    if (records && std::ranges::any_of(*records, [&](const SnapshotRecord& record) {
-            return record.image.digest == digest;
-        })) {
-        return true;
-    }
-    std::error_code error;
-    for (const auto& file :
-         std::filesystem::directory_iterator(journal_directory(state_directory), error)) {
-        auto entry = parse_entry(read_file_or_empty(file.path()));
-        if (entry && entry->digest == digest) return true;
-    }
-    return false;
-}
-
-Result<SnapshotContent> snapshot_content(const SnapshotFiles& files, const std::string& id) {
-    auto record = files.read(id);
-    if (!record) return record.error();
-    if (!record->image.usr.empty()) {
-        return Error(ErrorCode::conflict,
-                     "the snapshot stands on the image \"host\", which is made of this machine's "
-                     "own /usr: that is no layer that an image could hold; start from an imported "
-                     "or pulled image instead");
-    }
-    SnapshotContent content;
-    content.image_digest = record->image.digest;
-    for (auto name = record->layers.rbegin(); name != record->layers.rend(); ++name) {
-        content.layers.emplace_back([from = files.layer(*name) / "u"](const auto& to) {
-            return copy_layer(from, to, LayerFiles::linked);
-        });
-    }
-    return content;
-}
 
 class NativeRuntime final : public Runtime {
   public:
