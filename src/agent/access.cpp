@@ -4,16 +4,11 @@
 #include "http/access_path.hpp"
 
 namespace opensandbox::agent {
-namespace {
-
-constexpr const char* kTokenField = "X-EXECD-ACCESS-TOKEN";
-
-}  // namespace
 
 bool admit(const std::string& token, http::RequestHead& request) {
     std::string given = http::take_access_path(request.target);
     if (token.empty()) return true;
-    if (given.empty()) given = request.fields.get(kTokenField).value_or("");
+    if (given.empty()) given = request.fields.get(http::kAccessTokenField).value_or("");
     return equal_constant_time(given, token);
 }
 

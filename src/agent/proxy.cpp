@@ -1,6 +1,7 @@
 #include "agent/proxy.hpp"
 
 #include "agent/reply.hpp"
+#include "http/access_path.hpp"
 #include "http/reverse_proxy.hpp"
 
 #include <charconv>
@@ -42,7 +43,7 @@ Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
     forwarding.target = std::move(to->target);
     forwarding.edit_request = [from = client_address(exchange)](http::Fields& fields) {
         // The service is the user's: it must not learn what opens the agent.
-        fields.erase("X-EXECD-ACCESS-TOKEN");
+        fields.erase(http::kAccessTokenField);
         fields.set("X-Forwarded-For", from);
         fields.set("X-Forwarded-Proto", "http");
     };

@@ -13,6 +13,7 @@
 #include "agent/session/routes.hpp"
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
+#include "http/access_path.hpp"
 #include "http/router.hpp"
 
 namespace opensandbox::agent {
@@ -20,9 +21,9 @@ namespace {
 
 /// The shape of this one body differs from all others (contract 1.2).
 Awaitable<void> reply_unauthorized(http::Exchange& exchange) {
-    co_await reply_json(
-        exchange, 401,
-        R"({"error":"Unauthorized: invalid or missing header X-EXECD-ACCESS-TOKEN"})");
+    std::string body = R"({"error":"Unauthorized: invalid or missing header )" +
+                       std::string(http::kAccessTokenField) + R"("})";
+    co_await reply_json(exchange, 401, std::move(body));
 }
 
 Awaitable<void> ping(http::Exchange& exchange) {

@@ -273,6 +273,16 @@ Finding check_gvisor(const HostFacts& facts) {
     return good("gVisor", "no runsc", "secure_runtime.type = \"gvisor\" is not possible");
 }
 
+Finding check_buckets(const HostFacts& facts) {
+    if (!facts.root) {
+        return off("buckets", "not root",
+                   "volumes of buckets are not possible: only root can show "
+                   "them to sandboxes");
+    }
+    if (!facts.bucket_tools.empty()) return good("buckets", join(facts.bucket_tools));
+    return good("buckets", "no ossfs, no ossfs2", "volumes of buckets are not possible");
+}
+
 std::vector<Finding> examine(const HostFacts& facts) {
     constexpr std::array checks{check_kernel,          check_namespaces, check_user_namespaces,
                                 check_subordinate_ids, check_overlay,    check_id_shift,
@@ -280,7 +290,7 @@ std::vector<Finding> examine(const HostFacts& facts) {
                                 check_forwarding,      check_ipv6,       check_seccomp,
                                 check_landlock,        check_devices,    check_state,
                                 check_space,           check_open_files, check_engines,
-                                check_gvisor};
+                                check_gvisor,          check_buckets};
     std::vector<Finding> findings;
     findings.reserve(checks.size());
     for (const auto& check : checks)

@@ -52,5 +52,6 @@ Finding check_space(const HostFacts& facts);
 Finding check_open_files(const HostFacts& facts);
 Finding check_engines(const HostFacts& facts);
 Finding check_gvisor(const HostFacts& facts);
+Finding check_buckets(const HostFacts& facts);
 
 }  // namespace opensandbox::doctor

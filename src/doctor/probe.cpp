@@ -32,6 +32,10 @@ void probe_programs(HostFacts& facts) {
     facts.id_map_tools = !runtime::find_host_program("newuidmap").empty() &&
                          !runtime::find_host_program("newgidmap").empty();
     facts.runsc = runtime::find_host_program("runsc");
+    for (const char* tool : {"ossfs", "ossfs2"}) {
+        std::string path = runtime::find_host_program(tool);
+        if (!path.empty()) facts.bucket_tools.push_back(std::move(path));
+    }
     facts.user_network = runtime::find_host_program("pasta");
     if (facts.user_network.empty()) facts.user_network = runtime::find_host_program("slirp4netns");
     facts.docker_socket = offers_socket("/var/run/docker.sock");

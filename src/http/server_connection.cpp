@@ -1,6 +1,7 @@
 #include "http/server_connection.hpp"
 
 #include "base/log.hpp"
+#include "http/access_path.hpp"
 #include "http/head_parser.hpp"
 #include "http/server_exchange.hpp"
 
@@ -162,9 +163,10 @@ Awaitable<bool> ServerConnection::serve_request(std::size_t head_size) {
         failure = "unknown exception";
     }
     if (threw) {
-        log::error("request handler failed", {{"error", failure},
-                                              {"target", exchange.request().target},
-                                              {"request", exchange.request_id}});
+        log::error("request handler failed",
+                   {{"error", failure},
+                    {"target", without_access_tokens(exchange.request().target)},
+                    {"request", exchange.request_id}});
     }
     co_return co_await exchange.end();
 }

@@ -1,6 +1,7 @@
 #include "http/server_exchange.hpp"
 
 #include "base/log.hpp"
+#include "http/access_path.hpp"
 
 #include <algorithm>
 #include <array>
@@ -122,7 +123,7 @@ Awaitable<Status> ServerExchange::send_continue() {
 Awaitable<void> ServerExchange::respond(Response response) {
     if (phase_ != Phase::fresh) {
         log::error("a second answer to one request was dropped",
-                   {{"target", request_.target}, {"request", request_id}});
+                   {{"target", without_access_tokens(request_.target)}, {"request", request_id}});
         co_return;
     }
     phase_ = Phase::finished;

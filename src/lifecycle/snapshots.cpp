@@ -232,7 +232,10 @@ Awaitable<Status> Snapshots::recover() {
         spawn_(finish_removal(id), "finish a removal");
     for (const auto& orphan : plan.orphans)
         spawn_(remove_orphan(orphan), "remove an orphan snapshot");
-    if (runtime_.capabilities().snapshots) spawn_(look_for_late(), "look for late snapshots");
+    auto able = runtime_.capabilities();
+    if (able.snapshots && able.outlives_requests) {
+        spawn_(look_for_late(), "look for late snapshots");
+    }
     co_return Status();
 }
 

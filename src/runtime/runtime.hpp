@@ -96,6 +96,8 @@ struct Capabilities {
     bool networks = false;           ///< extensions opensandbox.io/network, /hostname, /publish
     bool memory_volumes = false;     ///< extension opensandbox.io/tmpfs
     bool foreign_platforms = false;  ///< platforms other than the server's own
+    /// Goes on with what a server asked for that died meanwhile.
+    bool outlives_requests = false;
 };
 
 /// What to make.

@@ -3,6 +3,7 @@
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
+#include "http/access_path.hpp"
 #include "server/auth.hpp"
 #include "server/cors.hpp"
 #include "server/error_response.hpp"
@@ -154,7 +155,7 @@ void App::record(http::Exchange& exchange, std::chrono::steady_clock::time_point
     log::write(level, "request",
                {{"request", exchange.request_id},
                 {"method", request.method},
-                {"path", request.path()},
+                {"path", http::without_access_tokens(request.path())},
                 {"status", exchange.status()},
                 {"ms", milliseconds},
                 {"bytes", exchange.bytes_sent()},

@@ -1,5 +1,7 @@
 #include "server/proxy_rules.hpp"
 
+#include "http/access_path.hpp"
+
 #include <array>
 
 namespace opensandbox::server {
@@ -83,7 +85,8 @@ void edit_proxy_request(http::Fields& fields, const ProxyRoute& route, std::uint
     if (token.empty() || !route.through_agent) return;
     // The agent's own routes act inside the sandbox: they need the token from the client, or the
     // server's key. Other ports are open to whoever knows the id; the agent only relays.
-    if (relayed || (from.trusted && !fields.has(kTokenField))) fields.set(kTokenField, token);
+    if (relayed || (from.trusted && !fields.has(http::kAccessTokenField)))
+        fields.set(http::kAccessTokenField, token);
 }
 
 std::optional<Error> agent_failure(const http::ResponseHead& head) {

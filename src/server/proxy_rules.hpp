@@ -17,7 +17,6 @@ inline constexpr std::uint16_t kAgentPort = 44772;
 /// The port that runtimes publish by itself (lifecycle 3.1).
 inline constexpr std::uint16_t kHttpPort = 8080;
 inline constexpr std::uint16_t kEgressPort = 18080;
-inline constexpr const char* kTokenField = "X-EXECD-ACCESS-TOKEN";
 inline constexpr const char* kEgressTokenField = "OPENSANDBOX-EGRESS-AUTH";
 
 /// A raw request target cut behind its port: "/v1/sandboxes/x/proxy/80" and "/a%20b?c=d".

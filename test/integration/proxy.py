@@ -334,3 +334,13 @@ def test_the_agents_own_proxy_reaches_loopback_of_the_sandbox(inside):
     endpoint = inside.endpoint(8000)
     direct = Http(endpoint["endpoint"], headers=endpoint.get("headers"))
     assert eventually(lambda: direct.get("/direct").status == 200)
+
+
+def test_tokens_in_paths_are_in_no_log(server):
+    with server.create() as sandbox:
+        token = "a-token-that-came-in-a-path"
+        for rest in ("/ping", "?x=1", ""):
+            server.api().get(f"/sandboxes/{sandbox.id}/proxy/44772/.access/{token}{rest}")
+        log = server.log.read_text()
+        assert f"/sandboxes/{sandbox.id}/proxy/44772/.access/***" in log
+        assert token not in log

@@ -22,7 +22,7 @@ from integration.isolation import (  # noqa: F401: collected here, with this mod
 from support import rootfs
 from support.census import settled
 from support.processes import agent_process
-from support.server import EXECUTABLE, Server, wait_gone
+from support.server import EXECUTABLE, HOST_IMAGE, Server, wait_gone
 from support.shell import eventually, run
 from support.users import User
 
@@ -295,3 +295,11 @@ def test_a_deleted_sandbox_leaves_nothing(server, user):
             sandbox.sh("mkdir /x && chown 5:5 /x && touch /x/y && chmod 0 /x && (sleep 1000 &)")
     server.expect_census(before)
     eventually(lambda: names(user) == processes, 30, 0.1, "the same processes as before")
+
+
+def test_buckets_are_refused_since_only_root_can_show_them_to_sandboxes(server):
+    bucket = {"bucket": "my-bucket", "endpoint": "oss.test", "accessKeyId": "a", "accessKeySecret": "b"}
+    body = {**HOST_IMAGE, "volumes": [{"name": "v", "mountPath": "/v", "ossfs": bucket}]}
+    reply = server.api().post("/sandboxes", body)
+    assert (reply.status, reply.json["code"]) == (400, "SANDBOX::INVALID_PARAMETER"), reply
+    assert "volumes.v.ossfs" in reply.json["message"]

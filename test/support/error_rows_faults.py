@@ -211,17 +211,17 @@ def bucket(**fields):
                          "accessKeySecret": "s", **fields})
 
 
-@row("VOLUME::INVALID_OSSFS_BUCKET", 400, "docker")
+@row("VOLUME::INVALID_OSSFS_BUCKET", 400)
 def a_bucket_that_is_no_name(world):
     return world.create(volumes=bucket(bucket="A_B"))
 
 
-@row("VOLUME::INVALID_OSSFS_ENDPOINT", 400, "docker")
+@row("VOLUME::INVALID_OSSFS_ENDPOINT", 400)
 def an_endpoint_of_blanks(world):
     return world.create(volumes=bucket(endpoint=" "))
 
 
-@row("VOLUME::INVALID_OSSFS_OPTION", 400, "docker")
+@row("VOLUME::INVALID_OSSFS_OPTION", 400)
 def an_option_that_is_a_command(world):
     return world.create(volumes=bucket(options=["a;b"]))
 
@@ -235,6 +235,6 @@ def buckets_below_a_file(world):
         world.buckets.unlink()
 
 
-@row("VOLUME::OSSFS_MOUNT_FAILED", 500, "docker")
+@row("VOLUME::OSSFS_MOUNT_FAILED", 500)
 def a_machine_without_ossfs(world):
     return world.create(volumes=bucket())

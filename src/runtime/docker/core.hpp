@@ -1,8 +1,8 @@
 #pragma once
 
 #include "http/client.hpp"
+#include "runtime/bucket_mounts.hpp"
 #include "runtime/docker/agent_volume.hpp"
-#include "runtime/docker/bucket_mounts.hpp"
 #include "runtime/docker/container_spec.hpp"
 #include "runtime/docker/docker_options.hpp"
 #include "runtime/docker/engine/engine.hpp"

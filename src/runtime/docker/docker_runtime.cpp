@@ -12,6 +12,18 @@
 namespace opensandbox::runtime::docker {
 namespace {
 
+/// `<ossfs_mount_root>/<bucket>/<subPath>` (lifecycle 2.8).
+BucketPlaces bucket_places(const DockerOptions& options) {
+    BucketPlaces places;
+    places.root = options.ossfs_mount_root;
+    places.path = [root = options.ossfs_mount_root](const model::Volume& volume,
+                                                    const std::string& /*digest*/) {
+        return bucket_path(root, volume);
+    };
+    places.allowed_host_paths = options.allowed_host_paths;
+    return places;
+}
+
 constexpr std::string_view kLoopback = "127.0.0.1";
 
 /// This program's processor as the engine names it.
@@ -104,7 +116,7 @@ DockerRuntime::DockerRuntime(asio::any_io_executor executor, asio::thread_pool& 
       options_(std::move(options)),
       engine_(executor, address, engine_options(options_)),
       agent_(executor, engine_, blocking, options_),
-      buckets_(executor, blocking, options_.ossfs_mount_root),
+      buckets_(executor, bucket_places(options_)),
       ports_(options_.port_range_min, options_.port_range_max,
              port_probe(options_, address.is_local())),
       probes_(executor, probe_options()) {}
@@ -176,6 +188,7 @@ Capabilities DockerRuntime::capabilities() const {
     can.bucket_volumes = true;
     can.gpus = true;
     can.foreign_platforms = true;
+    can.outlives_requests = true;
     return can;
 }
 

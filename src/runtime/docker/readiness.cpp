@@ -1,5 +1,6 @@
 #include "runtime/docker/readiness.hpp"
 
+#include "http/access_path.hpp"
 #include "net/task.hpp"
 
 #include <algorithm>
@@ -51,7 +52,7 @@ Awaitable<Greeting> await_agent(http::Client& client, std::vector<model::AgentAd
     while (true) {
         for (const auto& address : addresses) {
             if (ended()) co_return Greeting::ended;
-            http::Fields fields{{"X-EXECD-ACCESS-TOKEN", token}};
+            http::Fields fields{{http::kAccessTokenField, token}};
             int status = co_await ask(client, address, "/ping", std::move(fields));
             if (is_success(status)) co_return Greeting::ready;
             if (status == kUnauthorized || status == kForbidden) co_return Greeting::stranger;

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "model/volume.hpp"
-#include "runtime/docker/bucket_mounts.hpp"
+#include "runtime/bucket_mounts.hpp"
 #include "runtime/docker/docker_options.hpp"
 #include "runtime/docker/engine/engine.hpp"
 

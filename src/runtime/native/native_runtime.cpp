@@ -4,17 +4,19 @@
 #include "net/task.hpp"
 #include "runtime/native/boot_record.hpp"
 #include "runtime/native/inspection_text.hpp"
-#include "runtime/native/journal.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/layer_copy.hpp"
 #include "runtime/native/layer_image.hpp"
 #include "runtime/native/log_selection.hpp"
 #include "runtime/native/request_plan.hpp"
+#include "runtime/native/sandbox_buckets.hpp"
 #include "runtime/native/slot_usage.hpp"
+#include "runtime/native/snapshot_content.hpp"
 #include "runtime/native/spawner_link.hpp"
 #include "runtime/native/spawner_options.hpp"
 
 #include <algorithm>
+#include <chrono>
+#include <optional>
+#include <set>
 
 namespace opensandbox::runtime::native {
 
@@ -22,42 +24,8 @@ namespace {
 
 /// Files of a writable layer that are looked at to tell its size.
 constexpr std::size_t most_counted = 200'000;
-
-/// Whether a snapshot, or a sandbox whose spawner wrote it down, stands on this image.
-bool image_needed(const std::filesystem::path& state_directory, const std::string& digest) {
-    auto records = SnapshotFiles(state_directory).read_all();
-    if (records && std::ranges::any_of(*records, [&](const SnapshotRecord& record) {
-            return record.image.digest == digest;
-        })) {
-        return true;
-    }
-    std::error_code error;
-    for (const auto& file :
-         std::filesystem::directory_iterator(journal_directory(state_directory), error)) {
-        auto entry = parse_entry(read_file_or_empty(file.path()));
-        if (entry && entry->digest == digest) return true;
-    }
-    return false;
-}
-
-Result<SnapshotContent> snapshot_content(const SnapshotFiles& files, const std::string& id) {
-    auto record = files.read(id);
-    if (!record) return record.error();
-    if (!record->image.usr.empty()) {
-        return Error(ErrorCode::conflict,
-                     "the snapshot stands on the image \"host\", which is made of this machine's "
-                     "own /usr: that is no layer that an image could hold; start from an imported "
-                     "or pulled image instead");
-    }
-    SnapshotContent content;
-    content.image_digest = record->image.digest;
-    for (auto name = record->layers.rbegin(); name != record->layers.rend(); ++name) {
-        content.layers.emplace_back([from = files.layer(*name) / "u"](const auto& to) {
-            return copy_layer(from, to, LayerFiles::linked);
-        });
-    }
-    return content;
-}
+/// A sandbox that has not ended by then may wait for a bucket that does not answer.
+constexpr std::chrono::seconds hang_limit{10};
 
 class NativeRuntime final : public Runtime {
   public:
@@ -70,7 +38,9 @@ class NativeRuntime final : public Runtime {
           planner_(images, options),
           pull_image_(options.pull_image),
           pull_always_(options.pull_always),
+          rootless_(options.rootless),
           host_restarted_(restarted_since(options.state_directory)),
+          buckets_(executor, options.state_directory, options.allowed_host_paths),
           link_(std::make_shared<SpawnerLink>(std::move(executor), blocking, options)) {
         images.protect([state = options.state_directory](const std::string& digest) {
             return image_needed(state, digest);
@@ -94,7 +64,9 @@ class NativeRuntime final : public Runtime {
             }
         });
         auto started = co_await link_->start();
-        if (started) keep_warm();
+        if (!started) co_return started;
+        keep_warm();
+        co_await restore_buckets();
         co_return started;
     }
     Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override;
@@ -110,6 +82,8 @@ class NativeRuntime final : public Runtime {
         capabilities.hooks = true;
         capabilities.host_volumes = true;
         capabilities.claim_volumes = true;
+        // Its tool needs to be root of the host for others to see what it mounts.
+        capabilities.bucket_volumes = !rootless_;
         capabilities.fine_limits = true;
         capabilities.networks = true;
         capabilities.memory_volumes = true;
@@ -136,6 +110,7 @@ class NativeRuntime final : public Runtime {
     Awaitable<Result<CreateRequest>> plan(const SandboxSpec& spec,
                                           std::shared_ptr<std::vector<std::string>> made);
     Awaitable<Status> pull(const SandboxSpec& spec);
+    Awaitable<void> restore_buckets();
     Awaitable<Result<SnapshotReference>> keep(std::string sandbox, std::string name,
                                               bool for_copies);
 
@@ -156,7 +131,9 @@ class NativeRuntime final : public Runtime {
     RequestPlanner planner_;
     decltype(NativeOptions::pull_image) pull_image_;
     bool pull_always_;
+    bool rootless_;
     bool host_restarted_;
+    SandboxBuckets buckets_;
     std::shared_ptr<SpawnerLink> link_;
 };
 
@@ -173,6 +150,21 @@ Awaitable<Status> NativeRuntime::pull(const SandboxSpec& spec) {
         co_return error;
     }
     co_return error.as("NATIVE::SANDBOX_IMAGE_PULL_FAILED");
+}
+
+/// Buckets outlive the server, as sandboxes do.
+Awaitable<void> NativeRuntime::restore_buckets() {
+    if (rootless_) co_return;
+    auto there = co_await list();
+    if (!there) {
+        log::warn("buckets of an earlier server stay mounted",
+                  {{"reason", there.error().message()}});
+        co_return;
+    }
+    std::set<std::string> alive;
+    for (const Observed& sandbox : *there)
+        alive.insert(sandbox.id);
+    co_await buckets_.restore(std::move(alive));
 }
 
 Awaitable<Result<CreateRequest>> NativeRuntime::plan(
@@ -209,6 +201,10 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
     Result<HostPorts> ports = request ? Result<HostPorts>(HostPorts()) : request.error();
     std::string host;
     if (request) {
+        auto mounted = co_await buckets_.acquire(spec, *request);
+        if (!mounted) ports = mounted.error();
+    }
+    if (ports) {
         auto client = co_await link_->client();
         if (client) {
             ports = co_await (*client)->create(std::move(*request));
@@ -226,6 +222,7 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
         }
         co_return Created(std::move(endpoints));
     }
+    if (buckets_.any(spec.id)) co_await buckets_.release(spec.id);
     if (!made->empty()) {
         asio::post(*blocking_, [planner = planner_, made] { planner.undo(*made); });
     }
@@ -236,8 +233,14 @@ Awaitable<Status> NativeRuntime::destroy(const std::string& id) {
     const std::string name = id;
     auto client = co_await link_->client();
     if (!client) co_return Status(client.error());
+    const bool has_bucket = buckets_.any(name);
+    std::optional<net::Deadline> hung;
+    if (has_bucket) hung.emplace(executor_, hang_limit, [this, name] { buckets_.cut_off(name); });
     auto status = co_await (*client)->destroy(name);
-    if (status) link_->forget(name);
+    hung.reset();
+    if (!status) co_return status;
+    link_->forget(name);
+    if (has_bucket) co_await buckets_.release(name);
     co_return status;
 }
 

@@ -141,7 +141,7 @@ void fields(auto& a, Exit& m) {
     put_all(a, m.code, m.signal, m.reason, m.message, m.at);
 }
 void fields(auto& a, VolumeMount& m) {
-    put_all(a, m.name, m.source, m.sub_path, m.target, m.read_only, m.size);
+    put_all(a, m.name, m.source, m.sub_path, m.target, m.read_only, m.bucket, m.size);
 }
 void fields(auto& a, SlotId& m) {
     put_all(a, m.serial, m.index);

@@ -51,6 +51,7 @@ struct VolumeMount {
     std::string sub_path;  ///< below it, or empty
     std::string target;    ///< absolute, inside
     bool read_only = false;
+    bool bucket = false;     ///< a mount of its own, whose file system may shift no ids
     std::uint64_t size = 0;  ///< bytes; of what is in memory only
 };
 

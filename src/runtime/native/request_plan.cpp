@@ -6,6 +6,7 @@
 #include "image/digest.hpp"
 #include "model/lifecycle_hooks.hpp"
 #include "model/resource_quantity.hpp"
+#include "runtime/bucket_command.hpp"
 #include "runtime/host_volume.hpp"
 
 #include <algorithm>
@@ -148,8 +149,10 @@ Result<VolumeMount> RequestPlanner::add_volume(const model::Volume& volume,
     }
     const auto* claim = std::get_if<model::ClaimVolume>(&volume.backend);
     if (!claim) {
-        return bad_volume(volume, "INVALID_BACKEND",
-                          "ossfs: the native runtime mounts no buckets.");
+        // Mounted last, when nothing else can fail; its sub_path is the tool's.
+        if (auto ok = check_bucket_volume(volume, allowed_host_paths_); !ok) return ok.error();
+        mount.bucket = true;
+        return mount;
     }
     if (!is_valid_sub_path(volume.sub_path)) {
         return bad_volume(volume, "INVALID_SUB_PATH", "subPath: must be relative, without '..'.");

@@ -60,12 +60,40 @@ Error refused(const VolumeMount& volume, std::string_view code, const Error& rea
             "volumes." + volume.name + ": " + reason.message()};
 }
 
+/// Says so without asking the file system, which may not answer.
+bool is_mount_root(int file) {
+    struct statx info{};
+    return ::statx(file, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE, &info) == 0 &&
+           (info.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+Status set_attributes(int mount, const VolumeMount& volume, int user_namespace) {
+    struct mount_attr attributes{};
+    attributes.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    if (volume.read_only) attributes.attr_set |= MOUNT_ATTR_RDONLY;
+    if (user_namespace >= 0) {
+        attributes.attr_set |= MOUNT_ATTR_IDMAP;
+        attributes.userns_fd = static_cast<std::uint64_t>(user_namespace);
+    }
+    if (::mount_setattr(mount, "", AT_EMPTY_PATH, &attributes, sizeof attributes) == 0) return {};
+    const Error error = last_error("volumes." + volume.name);
+    if (errno != EINVAL) return error;
+    return Error(ErrorCode::unsupported, "VOLUME::INVALID_HOST_PATH",
+                 "volumes." + volume.name + ": the file system of " + volume.source +
+                     " cannot shift ids into a sandbox.");
+}
+
 }  // namespace
 
 Result<UniqueFd> make_volume_mount(const VolumeMount& volume, int user_namespace) {
     // Its real path was found before; a link that appeared since is somebody's attempt.
     UniqueFd source = open_resolved(AT_FDCWD, volume.source, 0, RESOLVE_NO_SYMLINKS);
     if (!source) return refused(volume, "INVALID_HOST_PATH", last_error("open " + volume.source));
+    // Nobody may write where the bucket should be.
+    if (volume.bucket && !is_mount_root(source.get())) {
+        return Error(ErrorCode::internal, "VOLUME::OSSFS_MOUNT_FAILED",
+                     "volumes." + volume.name + ".ossfs: is not mounted.");
+    }
     if (!volume.sub_path.empty()) {
         auto inner = open_or_make(source.get(), volume.sub_path, RESOLVE_BENEATH, false);
         if (!inner) return refused(volume, "INVALID_SUB_PATH", inner.error());
@@ -74,20 +102,11 @@ Result<UniqueFd> make_volume_mount(const VolumeMount& volume, int user_namespace
     UniqueFd mount(
         ::open_tree(source.get(), "", AT_EMPTY_PATH | OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
     if (!mount) return last_error("volumes." + volume.name + ": clone the mount");
-    struct mount_attr attributes{};
-    attributes.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
-    if (volume.read_only) attributes.attr_set |= MOUNT_ATTR_RDONLY;
-    if (user_namespace >= 0) {
-        attributes.attr_set |= MOUNT_ATTR_IDMAP;
-        attributes.userns_fd = static_cast<std::uint64_t>(user_namespace);
-    }
-    if (::mount_setattr(mount.get(), "", AT_EMPTY_PATH, &attributes, sizeof attributes) < 0) {
-        const Error error = last_error("volumes." + volume.name);
-        if (errno != EINVAL) return error;
-        return Error(ErrorCode::unsupported, "VOLUME::INVALID_HOST_PATH",
-                     "volumes." + volume.name + ": the file system of " + volume.source +
-                         " cannot shift ids into a sandbox.");
-    }
+    auto set = set_attributes(mount.get(), volume, user_namespace);
+    // Programs that serve buckets know nothing of shifted ids; they open their files to everybody.
+    const bool unshifted = !set && volume.bucket && set.error().code() == ErrorCode::unsupported;
+    if (unshifted) set = set_attributes(mount.get(), volume, -1);
+    if (!set) return set.error();
     return mount;
 }
 
@@ -110,9 +129,13 @@ Result<UniqueFd> make_memory_mount(const VolumeMount& volume) {
 }
 
 Status attach_volume(int root, const VolumeMount& volume, UniqueFd mount) {
-    struct stat info{};
-    if (::fstat(mount.get(), &info) < 0) return last_error("volumes." + volume.name);
-    const bool file = !S_ISDIR(info.st_mode);
+    bool file = false;
+    // A bucket is a directory; asking its program might take forever.
+    if (!volume.bucket) {
+        struct stat info{};
+        if (::fstat(mount.get(), &info) < 0) return last_error("volumes." + volume.name);
+        file = !S_ISDIR(info.st_mode);
+    }
     auto target = open_or_make(root, volume.target, RESOLVE_IN_ROOT, file);
     if (!target) return refused(volume, "INVALID_MOUNT_PATH", target.error());
     if (::move_mount(mount.get(), "", target->get(), "",

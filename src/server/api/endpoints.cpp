@@ -1,3 +1,4 @@
+#include "http/access_path.hpp"
 #include "model/field_rule.hpp"
 #include "server/api/request_body.hpp"
 #include "server/api/services.hpp"
@@ -95,7 +96,7 @@ http::Response endpoint_of(Services& services, http::Exchange& exchange) {
     http::Fields headers;
     bool asks_agent = *port == kAgentPort || (direct && direct->through_agent);
     if (asks_agent && !agent->token.empty()) {
-        headers.set(kTokenField, agent->token);
+        headers.set(http::kAccessTokenField, agent->token);
         auto client = exchange.request().fields.get("User-Agent").value_or("");
         if (ignores_endpoint_headers(client)) {
             bool by_agent = direct && *port != kAgentPort;

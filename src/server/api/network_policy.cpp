@@ -1,3 +1,4 @@
+#include "http/access_path.hpp"
 #include "model/policy_request.hpp"
 #include "server/api/request_body.hpp"
 #include "server/api/services.hpp"
@@ -17,7 +18,8 @@ Awaitable<Result<http::Response>> ask_sidecar(Services& services,
     if (!route) co_return Error(ErrorCode::unavailable, "it has no address");
     http::Fields fields;
     fields.add(kEgressTokenField, agent.endpoints.egress_token);
-    if (route->through_agent && !agent.token.empty()) fields.add(kTokenField, agent.token);
+    if (route->through_agent && !agent.token.empty())
+        fields.add(http::kAccessTokenField, agent.token);
     if (!body.empty()) fields.add("Content-Type", "application/json");
     http::ClientRequest request(std::move(method), route_target(*route, kEgressPort, "/policy"),
                                 std::move(fields));

@@ -29,6 +29,7 @@ HostFacts complete() {
     facts.fuse = facts.tun = true;
     facts.open_files = 20'000;
     facts.runsc = "/usr/bin/runsc";
+    facts.bucket_tools = {"/usr/bin/ossfs2"};
     facts.state.path = facts.state.probed = "/var/lib/opensandbox";
     facts.state.writable = facts.state.reflink = true;
     facts.state.type = "xfs";
@@ -65,7 +66,7 @@ TEST_CASE("doctor: a host that has everything is found good", "[doctor]") {
     const auto findings = examine(complete());
     CHECK(std::ranges::all_of(findings, [](const Finding& f) { return f.level == Level::good; }));
     CHECK(native_can_run(findings));
-    CHECK(findings.size() == 19);
+    CHECK(findings.size() == 20);
 }
 
 TEST_CASE("doctor: a host that does not forward IPv6 is told what turns it on", "[doctor]") {
@@ -149,6 +150,15 @@ TEST_CASE("doctor: what only limits is said to be off, with what follows", "[doc
         CHECK(finding_of(facts, "devices").found == "cannot open /dev/net/tun");
     }
     CHECK(can_run(facts));
+}
+
+TEST_CASE("doctor: what buckets need is named", "[doctor]") {
+    HostFacts facts = complete();
+    CHECK(finding_of(facts, "buckets").found == "/usr/bin/ossfs2");
+    facts.bucket_tools.clear();
+    CHECK(finding_of(facts, "buckets").follows == "volumes of buckets are not possible");
+    CHECK(can_run(facts));
+    CHECK(finding_of(ordinary(), "buckets").level == Level::off);
 }
 
 TEST_CASE("doctor: an ordinary user needs subordinate ids and their tools", "[doctor]") {

@@ -56,3 +56,23 @@ TEST_CASE("a token in the path is taken off its front") {
     CHECK(http::take_access_path(target) == "t-_9");
     CHECK(target == "/x");
 }
+
+TEST_CASE("no token of a path is shown", "[http]") {
+    struct Row {
+        const char* path;
+        const char* shown;
+    };
+    const Row rows[] = {
+        {"/v1/sandboxes/x/proxy/44772/.access/abc/ping",
+         "/v1/sandboxes/x/proxy/44772/.access/***/ping"},
+        {"/.access/abc", "/.access/***"},
+        {"/.access/abc/.access/def?x", "/.access/***/.access/***?x"},
+        {"/.access//ping", "/.access//ping"},
+        {"/ping", "/ping"},
+        {"", ""},
+    };
+    for (const Row& row : rows) {
+        INFO(row.path);
+        CHECK(http::without_access_tokens(row.path) == row.shown);
+    }
+}

@@ -101,6 +101,7 @@ class FakeRuntime : public runtime::Runtime {
         co_return Status();
     }
     Awaitable<Result<std::vector<runtime::SnapshotReference>>> list_snapshots() override {
+        ++snapshot_lists;
         if (snapshot_error) co_return *snapshot_error;
         std::vector<runtime::SnapshotReference> all;
         for (const auto& [id, snapshot] : snapshots)
@@ -170,6 +171,7 @@ class FakeRuntime : public runtime::Runtime {
     std::size_t creates_until_error = SIZE_MAX;
     std::optional<Error> pause_error;
     std::optional<Error> snapshot_error;
+    int snapshot_lists = 0;
     std::optional<Error> remove_snapshot_error;
     std::shared_ptr<lifecycle::Latch> hold_snapshot;
     std::function<void(const std::string&, runtime::Change)> change_listener;

@@ -220,13 +220,27 @@ TEST_CASE("recovery: what the server's end cut short is settled") {
     CHECK(f.runtime.snapshots.contains("foreign"));
     CHECK_FALSE(f.runtime.snapshots.contains(removing));
     REQUIRE(f.restore(cut_whole));
-    // A backend may finish later what the dead server began.
+    // A backend of its own may finish later what the dead server began.
+    f.runtime.able.outlives_requests = true;
+    f.restart();
     f.runtime.snapshots[cut_short] = runtime::SnapshotReference(cut_short, "layer");
     f.runtime.snapshots["orphan"] = orphan;
     f.until([&] { return f.state(cut_short) == SnapshotState::ready; });
     f.until([&] { return !f.runtime.snapshots.contains("orphan"); });
     CHECK(f.runtime.snapshots.contains("foreign"));
     REQUIRE(f.restore(cut_short));
+}
+
+TEST_CASE("recovery: where work ends with its request nobody looks for what comes later") {
+    SnapshotFixture f;
+    f.restart();
+    const int looked = f.runtime.snapshot_lists;
+    f.loop.run(
+        []() -> Awaitable<void> { co_await net::sleep_for(std::chrono::milliseconds(1200)); });
+    CHECK(f.runtime.snapshot_lists == looked);
+    f.runtime.able.outlives_requests = true;
+    f.restart();
+    f.until([&] { return f.runtime.snapshot_lists > looked + 1; });
 }
 
 TEST_CASE("snapshot plan: what could not be asked for fails, and comes back when it can") {

@@ -1,4 +1,3 @@
-#include "runtime/docker/bucket_mounts.hpp"
 #include "runtime/docker/host_ports.hpp"
 #include "runtime/docker/server_id.hpp"
 #include "runtime/docker/sidecar_spec.hpp"
@@ -20,24 +19,6 @@ using namespace opensandbox::runtime;
 using namespace opensandbox::runtime::docker;
 
 namespace {
-
-model::Volume bucket_volume(std::string version = "2.0") {
-    model::Volume volume;
-    volume.name = "data";
-    volume.mount_path = "/data";
-    model::BucketVolume bucket;
-    bucket.bucket = "my-bucket";
-    bucket.endpoint = "oss.example.com";
-    bucket.version = std::move(version);
-    bucket.access_key_id = "key";
-    bucket.access_key_secret = "secret";
-    volume.backend = bucket;
-    return volume;
-}
-
-model::BucketVolume& bucket_of(model::Volume& volume) {
-    return std::get<model::BucketVolume>(volume.backend);
-}
 
 template <class T>
 std::string wire_of(const Result<T>& result) {
@@ -99,21 +80,6 @@ TEST_CASE("tar reads the archive that holds the agent", "[runtime][docker]") {
     CHECK(mode == std::filesystem::perms(0755));
 }
 
-TEST_CASE("a host command tells how it failed", "[runtime][docker]") {
-    auto failed = run_host_command({"sh", "-c", "echo first; echo why >&2; exit 3"},
-                                   std::chrono::seconds(20));
-    REQUIRE_FALSE(failed);
-    CHECK(failed.error().message().find("exit code 3: first why") != std::string::npos);
-    auto slow = run_host_command({"sleep", "60"}, std::chrono::milliseconds(50));
-    REQUIRE_FALSE(slow);
-    CHECK(slow.error().code() == ErrorCode::timeout);
-    auto missing = run_host_command({"no-such-program-here"}, std::chrono::seconds(1));
-    REQUIRE_FALSE(missing);
-    CHECK(missing.error().code() == ErrorCode::not_found);
-    // What stays in the background holds its output open.
-    CHECK(run_host_command({"sh", "-c", "sleep 3 & exit 0"}, std::chrono::seconds(2)));
-}
-
 TEST_CASE("a state directory has one server id", "[runtime][docker]") {
     test_support::ScratchDirectory scratch;
     auto first = server_id(scratch.path);
@@ -126,56 +92,6 @@ TEST_CASE("a state directory has one server id", "[runtime][docker]") {
     REQUIRE(healed);
     CHECK(*healed != "garbage");
     CHECK_FALSE(server_id(scratch.path / "missing"));
-}
-
-TEST_CASE("buckets are mounted by the tool of their version", "[runtime][docker]") {
-    model::Volume volume = bucket_volume("1.0");
-    volume.sub_path = "a/b/";
-    bucket_of(volume).options = {"allow_other", "umask=0022"};
-    REQUIRE(check_bucket_volume(volume));
-    CHECK(bucket_path("/mnt/ossfs", volume) == "/mnt/ossfs/my-bucket/a/b");
-    BucketCommand command = bucket_command(volume, "/m");
-    CHECK(command.argv == std::vector<std::string>{"ossfs", "my-bucket:/a/b", "/m", "-o",
-                                                   "url=https://oss.example.com", "-o",
-                                                   "passwd_file={secret}", "-o", "allow_other",
-                                                   "-o", "umask=0022"});
-    CHECK(command.secret == "my-bucket:key:secret\n");
-
-    volume = bucket_volume();
-    volume.sub_path = "a";
-    bucket_of(volume).endpoint = "http://oss.example.com";
-    bucket_of(volume).options = {"ro=true"};
-    command = bucket_command(volume, "/m");
-    CHECK(command.argv == std::vector<std::string>{"ossfs2", "mount", "/m", "-c", "{secret}"});
-    CHECK(command.secret ==
-          "--oss_endpoint=http://oss.example.com\n--oss_bucket=my-bucket\n"
-          "--oss_access_key_id=key\n--oss_access_key_secret=secret\n"
-          "--oss_bucket_prefix=a/\n--ro=true\n");
-}
-
-TEST_CASE("what could be taken for something else is no part of a bucket", "[runtime][docker]") {
-    auto with = [](auto change) {
-        model::Volume volume = bucket_volume();
-        change(volume);
-        return wire_of(check_bucket_volume(volume));
-    };
-    for (const char* name : {"ab", "-abc", "abc-", "Abc", "a_bc", "a.bc", ""}) {
-        INFO(name);
-        CHECK(with([&](auto& v) { bucket_of(v).bucket = name; }) == "VOLUME::INVALID_OSSFS_BUCKET");
-    }
-    for (const char* option : {"", "-o", "a b", "a;b", "$(x)", "a\nb", "a|b"}) {
-        INFO(option);
-        CHECK(with([&](auto& v) { bucket_of(v).options = {option}; }) ==
-              "VOLUME::INVALID_OSSFS_OPTION");
-    }
-    CHECK(with([](auto& v) { bucket_of(v).endpoint = "a\n--x"; }) ==
-          "VOLUME::INVALID_OSSFS_ENDPOINT");
-    CHECK(with([](auto& v) { bucket_of(v).endpoint = ""; }) == "VOLUME::INVALID_OSSFS_ENDPOINT");
-    CHECK(with([](auto& v) { bucket_of(v).version = "3"; }) == "VOLUME::INVALID_OSSFS_VERSION");
-    CHECK(with([](auto& v) { bucket_of(v).access_key_secret = "a\nb"; }) ==
-          "VOLUME::INVALID_OSSFS_CREDENTIALS");
-    CHECK(with([](auto& v) { v.sub_path = "../x"; }) == "VOLUME::INVALID_SUB_PATH");
-    CHECK(with([](auto& v) { v.sub_path = "a\n--x"; }) == "VOLUME::INVALID_SUB_PATH");
 }
 
 TEST_CASE("volumes of the server's own cannot be claimed", "[runtime][docker]") {

@@ -119,13 +119,13 @@ TEST_CASE("what may not be shared is refused", "[runtime][volume]") {
         spec.volumes = {host(fixture.allowed(), "/proc/sys")};
         CHECK(refusal(fixture, spec) == "VOLUME::INVALID_MOUNT_PATH");
     }
-    SECTION("a bucket") {
+    SECTION("a bucket that is none") {
         model::Volume bucket;
         bucket.name = "bucket";
         bucket.mount_path = "/data";
         bucket.backend = model::BucketVolume();
         spec.volumes = {bucket};
-        CHECK(refusal(fixture, spec) == "VOLUME::INVALID_BACKEND");
+        CHECK(refusal(fixture, spec) == "VOLUME::INVALID_OSSFS_BUCKET");
     }
 }
 

@@ -1,3 +1,4 @@
+#include "http/access_path.hpp"
 #include "server/endpoint_address.hpp"
 #include "server/list_query.hpp"
 #include "server/proxy_rules.hpp"
@@ -151,7 +152,7 @@ TEST_CASE("the agent's token is added only where the server may vouch") {
         http::Fields fields;
         if (given) fields.add("x-execd-access-token", given);
         edit_proxy_request(fields, ProxyRoute("h", 1, true), port, "real", from);
-        return std::string(fields.get(kTokenField).value_or("-"));
+        return std::string(fields.get(http::kAccessTokenField).value_or("-"));
     };
     CHECK(token(44772, stranger, nullptr) == "-");
     CHECK(token(44772, stranger, "theirs") == "theirs");

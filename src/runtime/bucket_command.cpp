@@ -1,11 +1,12 @@
-#include "runtime/docker/bucket_mounts.hpp"
-#include "runtime/host_volume.hpp"
+#include "runtime/bucket_command.hpp"
+
+#include "image/digest.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
-/// The pure half of buckets: rules and command lines.
-namespace opensandbox::runtime::docker {
+namespace opensandbox::runtime {
 namespace {
 
 Error refusal(const model::Volume& volume, std::string_view code, const std::string& what) {
@@ -42,9 +43,80 @@ std::string normal_prefix(const model::Volume& volume) {
     return prefix == "." ? std::string() : prefix;
 }
 
+/// What would make the tool run a program, or take an identity or place that is not the request's.
+bool is_servers_own(std::string_view key) {
+    constexpr std::array<std::string_view, 11> kKeys{"passwd_file",
+                                                     "credential_process",
+                                                     "ram_role",
+                                                     "oss_ram_role",
+                                                     "url",
+                                                     "bucket",
+                                                     "conf",
+                                                     "config",
+                                                     "oss_endpoint",
+                                                     "oss_bucket",
+                                                     "oss_bucket_prefix"};
+    return key.starts_with("oss_access_key") || std::ranges::count(kKeys, key) > 0;
+}
+
+/// Whether the option's value is a file of the host, whatever it looks like.
+bool names_file(std::string_view key) {
+    constexpr std::array<std::string_view, 4> kKeys{"use_cache", "mime", "ahbe_conf", "log"};
+    constexpr std::array<std::string_view, 5> kEnds{"dir", "file", "path", "conf", "_log"};
+    return std::ranges::count(kKeys, key) > 0 ||
+           std::ranges::any_of(kEnds, [&](std::string_view end) { return key.ends_with(end); });
+}
+
+/// Of ossfs an option may be several, with commas between.
+Status check_option(const model::Volume& volume, std::string_view option,
+                    const AllowedHostPaths& allowed) {
+    while (!option.empty()) {
+        std::string_view piece = option.substr(0, option.find(','));
+        option.remove_prefix(std::min(option.size(), piece.size() + 1));
+        std::string key(piece.substr(0, piece.find('=')));
+        std::string value(piece.substr(std::min(piece.size(), key.size() + 1)));
+        std::ranges::replace(key, '-', '_');
+        if (is_servers_own(key)) {
+            return refusal(volume, "INVALID_OSSFS_OPTION",
+                           "option '" + key + "' is not the request's to choose.");
+        }
+        if (value.starts_with("http://") || value.starts_with("https://")) continue;
+        bool file = value.find('/') != std::string::npos || (names_file(key) && !value.empty());
+        if (!file) continue;
+        std::error_code ec;
+        auto real = std::filesystem::weakly_canonical(value, ec);
+        bool inside = !ec && value.starts_with('/') &&
+                      std::ranges::any_of(allowed, [&](const std::string& entry) {
+                          return is_within(real.string(), entry);
+                      });
+        if (!inside) {
+            return refusal(
+                volume, "INVALID_OSSFS_OPTION",
+                "option '" + key + "' must name a file below one of storage.allowed_host_paths.");
+        }
+    }
+    return {};
+}
+
+/// The options that let everybody in, before the request's own, which win.
+std::vector<std::string> open_options(const model::BucketVolume& bucket) {
+    const bool first = bucket.version == "1.0";
+    std::vector<std::string> wanted =
+        first ? std::vector<std::string>{"allow_other", "umask=000", "uid=0", "gid=0"}
+              : std::vector<std::string>{"allow_other=true", "file_mode=0777", "dir_mode=0777"};
+    std::erase_if(wanted, [&](const std::string& option) {
+        std::string key = option.substr(0, option.find('='));
+        return key != "allow_other" &&
+               std::ranges::any_of(bucket.options, [&](const std::string& given) {
+                   return ("," + given).find("," + key + "=") != std::string::npos;
+               });
+    });
+    return wanted;
+}
+
 }  // namespace
 
-Status check_bucket_volume(const model::Volume& volume) {
+Status check_bucket_volume(const model::Volume& volume, const AllowedHostPaths& allowed) {
     const auto& bucket = std::get<model::BucketVolume>(volume.backend);
     if (!is_bucket(bucket.bucket)) {
         return refusal(volume, "INVALID_OSSFS_BUCKET",
@@ -66,6 +138,7 @@ Status check_bucket_volume(const model::Volume& volume) {
                                "' must not be empty, begin with '-' or hold blanks or shell "
                                "characters.");
         }
+        if (auto ok = check_option(volume, option, allowed); !ok) return ok;
     }
     for (const std::string& secret : {bucket.access_key_id, bucket.access_key_secret}) {
         bool printable = std::ranges::all_of(secret, [](char c) { return c > ' ' && c != 0x7f; });
@@ -91,15 +164,19 @@ std::string bucket_path(const std::string& root, const model::Volume& volume) {
     return prefix.empty() ? path : path + "/" + prefix;
 }
 
-BucketCommand bucket_command(const model::Volume& volume, const std::string& path) {
+BucketCommand bucket_command(const model::Volume& volume, const std::string& path,
+                             BucketAccess access) {
     const auto& bucket = std::get<model::BucketVolume>(volume.backend);
     std::string prefix = normal_prefix(volume);
     std::string url = with_scheme(bucket.endpoint);
     BucketCommand command;
+    std::vector<std::string> options;
+    if (access == BucketAccess::everybody) options = open_options(bucket);
+    options.insert(options.end(), bucket.options.begin(), bucket.options.end());
     if (bucket.version == "1.0") {
         std::string source = bucket.bucket + (prefix.empty() ? "" : ":/" + prefix);
         command.argv = {"ossfs", source, path, "-o", "url=" + url, "-o", "passwd_file={secret}"};
-        for (const std::string& option : bucket.options)
+        for (const std::string& option : options)
             command.argv.insert(command.argv.end(), {"-o", option});
         command.secret =
             bucket.bucket + ":" + bucket.access_key_id + ":" + bucket.access_key_secret + "\n";
@@ -110,9 +187,17 @@ BucketCommand bucket_command(const model::Volume& volume, const std::string& pat
                      "\n--oss_access_key_id=" + bucket.access_key_id +
                      "\n--oss_access_key_secret=" + bucket.access_key_secret + "\n";
     if (!prefix.empty()) command.secret += "--oss_bucket_prefix=" + prefix + "/\n";
-    for (const std::string& option : bucket.options)
+    for (const std::string& option : options)
         command.secret += "--" + option + "\n";
     return command;
 }
 
-}  // namespace opensandbox::runtime::docker
+std::string bucket_digest(const model::Volume& volume) {
+    BucketCommand command = bucket_command(volume, "");
+    std::string all = command.secret;
+    for (const std::string& word : command.argv)
+        all += word + '\n';
+    return image::sha256_hex(all);
+}
+
+}  // namespace opensandbox::runtime

@@ -1,0 +1,74 @@
+#pragma once
+
+#include "base/unique_fd.hpp"
+#include "model/volume.hpp"
+#include "net/stream.hpp"
+#include "runtime/bucket_mount.hpp"
+
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace opensandbox::runtime {
+
+/// Where a runtime has its buckets, and how.
+struct BucketPlaces {
+    BucketPlaces() = default;
+    std::string root;  ///< absolute directory; made when it is needed
+    /// Where below `root` a volume belongs. `digest` is the one of everything it depends on.
+    std::function<std::string(const model::Volume&, const std::string& digest)> path;
+    BucketAccess access = BucketAccess::as_asked;
+    AllowedHostPaths allowed_host_paths;  ///< that options may name
+};
+
+/// Buckets mounted on this host through ossfs, shared among sandboxes and counted per path
+/// (lifecycle 2.8). Its tools run on threads of its own: one that hangs keeps nobody else waiting.
+class BucketMounts {
+  public:
+    BucketMounts(asio::any_io_executor executor, BucketPlaces places);
+    /// Ends the tools that run; mounts stay.
+    ~BucketMounts();
+    BucketMounts(const BucketMounts&) = delete;
+    BucketMounts& operator=(const BucketMounts&) = delete;
+
+    /// Mounts it unless it is mounted, counts one use, returns the path. The errors of
+    /// check_bucket_volume() and mount_bucket(); VOLUME::OSSFS_MOUNT_FAILED also when the path is
+    /// in use with other credentials, endpoint or options: a mount is not shared on the word of its
+    /// name.
+    Awaitable<Result<std::string>> acquire(const model::Volume& volume);
+    /// Ends one use; the last one unmounts. VOLUME::OSSFS_UNMOUNT_FAILED keeps the use. A path that
+    /// is not in use is left alone.
+    Awaitable<Status> release(std::string path);
+    /// Counts a use that was made before this server began.
+    void restore(const std::string& path) { ++mounts_[path].uses; }
+    [[nodiscard]] std::size_t uses(const std::string& path) const;
+    /// Cuts off what a single sandbox uses and hangs in; it stays in use.
+    void cut_off(const std::string& path);
+    /// Runs something that blocks on the same threads.
+    Awaitable<Status> run(std::function<Status()> work);
+
+  private:
+    struct Mount {
+        std::size_t uses = 0;
+        std::string made_with;  ///< digest of the request's secrets; empty: made by another server
+    };
+    /// Waits until nobody else mounts or unmounts that path.
+    Awaitable<void> enter(std::string path);
+    void leave(const std::string& path);
+    asio::thread_pool& threads();
+
+    BucketPlaces places_;
+    std::map<std::string, Mount> mounts_;
+    std::set<std::string> changing_;
+    asio::steady_timer changed_;
+    UniqueFd stop_;                             ///< readable when the tools have to end
+    std::optional<asio::thread_pool> threads_;  ///< since the first bucket
+};
+
+}  // namespace opensandbox::runtime
