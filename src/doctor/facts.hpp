@@ -57,6 +57,7 @@ struct HostFacts {
     bool docker_socket = false;
     bool podman_socket = false;
     std::string runsc;             ///< path, or empty
+    std::string runsc_problem;     ///< why sandboxes cannot be run with it; empty: they can
     std::string user_network;      ///< pasta or slirp4netns: path, or empty
     std::uint64_t open_files = 0;  ///< hard limit
     StateFacts state;

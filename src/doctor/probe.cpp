@@ -2,6 +2,7 @@
 
 #include "base/unique_fd.hpp"
 #include "runtime/host_command.hpp"
+#include "runtime/native/gvisor_program.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/subordinate_ids.hpp"
 
@@ -32,6 +33,10 @@ void probe_programs(HostFacts& facts) {
     facts.id_map_tools = !runtime::find_host_program("newuidmap").empty() &&
                          !runtime::find_host_program("newgidmap").empty();
     facts.runsc = runtime::find_host_program("runsc");
+    if (!facts.runsc.empty()) {
+        auto usable = runtime::native::check_gvisor(facts.runsc);
+        if (!usable) facts.runsc_problem = usable.error().message();
+    }
     facts.user_network = runtime::find_host_program("pasta");
     if (facts.user_network.empty()) facts.user_network = runtime::find_host_program("slirp4netns");
     facts.docker_socket = offers_socket("/var/run/docker.sock");

@@ -70,6 +70,7 @@ class NativeRuntime final : public Runtime {
           planner_(images, options),
           pull_image_(options.pull_image),
           pull_always_(options.pull_always),
+          gvisor_(!options.runsc.empty()),
           host_restarted_(restarted_since(options.state_directory)),
           link_(std::make_shared<SpawnerLink>(std::move(executor), blocking, options)) {
         images.protect([state = options.state_directory](const std::string& digest) {
@@ -94,7 +95,7 @@ class NativeRuntime final : public Runtime {
             }
         });
         auto started = co_await link_->start();
-        if (started) keep_warm();
+        if (started && !gvisor_) keep_warm();
         co_return started;
     }
     Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override;
@@ -156,6 +157,7 @@ class NativeRuntime final : public Runtime {
     RequestPlanner planner_;
     decltype(NativeOptions::pull_image) pull_image_;
     bool pull_always_;
+    bool gvisor_;
     bool host_restarted_;
     std::shared_ptr<SpawnerLink> link_;
 };

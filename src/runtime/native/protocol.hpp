@@ -16,7 +16,7 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 4;
+inline constexpr std::uint32_t protocol_version = 5;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -40,6 +40,7 @@ struct HelloReply {
     std::string program;  ///< kSpawnerProgram of the spawner
     std::string address_range;
     std::string publish_host;
+    std::string runsc;             ///< gVisor's program, or empty
     std::vector<std::string> off;  ///< what sandboxes go without on this host, a phrase each
 };
 
