@@ -1,5 +1,6 @@
 #include "agent/agent.hpp"
 #include "cli/command_line.hpp"
+#include "runtime/native/gvisor_slot.hpp"
 #include "runtime/native/native_runtime.hpp"
 #include "server/serve.hpp"
 
@@ -25,6 +26,7 @@ constexpr std::array kRoles{
     Role{"execd", opensandbox::agent::main},
     Role{"bootstrap", opensandbox::agent::bootstrap_main},
     Role{"bootstrap.sh", opensandbox::agent::bootstrap_main},
+    Role{"guest", opensandbox::runtime::native::guest_main},
     Role{"spawner", opensandbox::runtime::native::spawner_main},
 };
 

@@ -18,9 +18,12 @@ class LogFile;
 /// A socket in another network that already listens, and the port of this one that its connections
 /// are handed on to.
 struct Publication {
+    static constexpr std::size_t kMost = 256;
     Publication(UniqueFd l, std::uint16_t p) : listener(std::move(l)), port(p) {}
     UniqueFd listener;
     std::uint16_t port;
+    std::string host;          ///< numeric; empty: the loopback
+    std::size_t most = kMost;  ///< connections at once; more wait until others end
 };
 
 /// How one agent runs. Source: execd contract sections 1.1 and 11.

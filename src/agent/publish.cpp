@@ -10,15 +10,20 @@
 namespace opensandbox::agent {
 namespace {
 
-constexpr std::size_t kMaxConnections = 256;
 constexpr std::chrono::seconds kPatience{10};
 
 /// One published port.
 struct Relay {
-    Relay(asio::any_io_executor executor, std::unique_ptr<net::Listener> l, std::uint16_t p)
-        : listener(std::move(l)), port(p), ended(std::move(executor)) {}
+    Relay(asio::any_io_executor executor, std::unique_ptr<net::Listener> l, const Publication& to)
+        : listener(std::move(l)),
+          host(to.host),
+          port(to.port),
+          most(to.most),
+          ended(std::move(executor)) {}
     std::unique_ptr<net::Listener> listener;
+    std::string host;
     std::uint16_t port;
+    std::size_t most;
     std::size_t connections = 0;
     net::Event ended;
 };
@@ -28,9 +33,11 @@ Awaitable<void> hand_on(std::shared_ptr<Relay> relay, std::unique_ptr<net::Strea
         --relay->connections;
         relay->ended.notify();
     });
-    auto service = co_await net::connect_tcp("127.0.0.1", relay->port, kPatience);
+    const bool loopback = relay->host.empty();
+    const std::string host = loopback ? "127.0.0.1" : relay->host;
+    auto service = co_await net::connect_tcp(host, relay->port, kPatience);
     // Some services listen on IPv6 alone.
-    if (!service) service = co_await net::connect_tcp("::1", relay->port, kPatience);
+    if (!service && loopback) service = co_await net::connect_tcp("::1", relay->port, kPatience);
     if (!service) co_return client->close();
     http::Upgraded near(std::move(client), "");
     http::Upgraded far(std::move(*service), "");
@@ -39,7 +46,7 @@ Awaitable<void> hand_on(std::shared_ptr<Relay> relay, std::unique_ptr<net::Strea
 
 Awaitable<void> accept_all(asio::any_io_executor executor, std::shared_ptr<Relay> relay) {
     while (true) {
-        while (relay->connections >= kMaxConnections)
+        while (relay->connections >= relay->most)
             co_await relay->ended.wait();
         auto client = co_await relay->listener->accept();
         if (!client) {
@@ -58,7 +65,7 @@ Status publish(asio::any_io_executor executor, std::vector<Publication> publicat
     for (Publication& publication : publications) {
         auto listener = net::adopt_listener(executor, std::move(publication.listener));
         if (!listener) return listener.error();
-        auto relay = std::make_shared<Relay>(executor, std::move(*listener), publication.port);
+        auto relay = std::make_shared<Relay>(executor, std::move(*listener), publication);
         net::spawn(executor, accept_all(executor, relay), "published port");
     }
     return {};

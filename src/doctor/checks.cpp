@@ -269,8 +269,15 @@ Finding check_engines(const HostFacts& facts) {
 }
 
 Finding check_gvisor(const HostFacts& facts) {
-    if (!facts.runsc.empty()) return good("gVisor", facts.runsc);
-    return good("gVisor", "no runsc", "secure_runtime.type = \"gvisor\" is not possible");
+    constexpr const char* impossible = "secure_runtime.type = \"gvisor\" is not possible";
+    if (facts.runsc.empty()) return good("gVisor", "no runsc", impossible);
+    if (!facts.runsc_problem.empty()) return off("gVisor", facts.runsc_problem, impossible);
+    if (!facts.root) {
+        return good("gVisor", facts.runsc,
+                    "for root's server only: an ordinary user's sandboxes cannot run under it");
+    }
+    return good("gVisor", facts.runsc,
+                "sandboxes run under it with secure_runtime.type = \"gvisor\"");
 }
 
 Finding check_buckets(const HostFacts& facts) {

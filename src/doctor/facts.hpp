@@ -57,7 +57,8 @@ struct HostFacts {
     bool tun = false;
     bool docker_socket = false;
     bool podman_socket = false;
-    std::string runsc;                      ///< path, or empty
+    std::string runsc;          ///< path, or empty
+    std::string runsc_problem;  ///< why sandboxes cannot be run with it; empty: they can
     std::vector<std::string> bucket_tools;  ///< paths of ossfs and ossfs2
     std::string user_network;               ///< pasta or slirp4netns: path, or empty
     std::uint64_t open_files = 0;           ///< hard limit

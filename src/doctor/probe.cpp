@@ -2,6 +2,7 @@
 
 #include "base/unique_fd.hpp"
 #include "runtime/host_command.hpp"
+#include "runtime/native/gvisor_program.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/subordinate_ids.hpp"
 
@@ -35,6 +36,10 @@ void probe_programs(HostFacts& facts) {
     for (const char* tool : {"ossfs", "ossfs2"}) {
         std::string path = runtime::find_host_program(tool);
         if (!path.empty()) facts.bucket_tools.push_back(std::move(path));
+    }
+    if (!facts.runsc.empty()) {
+        auto usable = runtime::native::check_gvisor(facts.runsc);
+        if (!usable) facts.runsc_problem = usable.error().message();
     }
     facts.user_network = runtime::find_host_program("pasta");
     if (facts.user_network.empty()) facts.user_network = runtime::find_host_program("slirp4netns");

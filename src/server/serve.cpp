@@ -7,6 +7,7 @@
 #include "registry/keychain.hpp"
 #include "registry/registries.hpp"
 #include "runtime/docker/docker_runtime.hpp"
+#include "runtime/native/gvisor_program.hpp"
 #include "runtime/native/native_runtime.hpp"
 #include "runtime/native/rootless.hpp"
 #include "server/api_key.hpp"
@@ -104,6 +105,7 @@ std::unique_ptr<runtime::Runtime> make_native(Parts& parts,
             return pull_for_create(*registries, std::move(reference), std::move(login));
         };
     }
+    native.runsc = parts.config.runsc;
     native.rootless = parts.config.rootless;
     return runtime::native::make_native_runtime(parts.io.get_executor(), parts.blocking,
                                                 *parts.images, std::move(native));
@@ -212,6 +214,19 @@ Result<Config> configure(const ServeOptions& options) {
     return config;
 }
 
+/// What was found in place of what was asked for: the spawner has no PATH.
+Status find_secure_runtime(Config& config) {
+    if (config.runtime != RuntimeType::native || config.runsc.empty()) return {};
+    if (config.rootless) {
+        return Error(ErrorCode::unsupported,
+                     "secure_runtime.type: only root's server can run sandboxes under gVisor");
+    }
+    auto found = runtime::native::find_gvisor(config.runsc);
+    if (!found) return found.error().within("secure_runtime.runsc");
+    config.runsc = found->string();
+    return {};
+}
+
 int serve(const Config& config) {
     auto lock = store::StateLock::acquire(config.state_dir);
     if (!lock) return fail(lock.error());
@@ -276,6 +291,7 @@ int main(int argc, char** argv) {
     }
     log::configure(config->log_level, config->log_format, STDERR_FILENO);
     config->rootless = config->runtime == RuntimeType::native && ::geteuid() != 0;
+    if (auto found = find_secure_runtime(*config); !found) return fail(found.error());
     if (config->rootless) {
         auto entered = runtime::native::enter_user_namespace(config->state_dir);
         if (!entered) return fail(entered.error().within("native runtime for an ordinary user"));

@@ -276,8 +276,8 @@ class Sandbox:
 
     def address(self):
         """Its private address."""
-        out = self.sh("cat /proc/net/fib_trie")
-        found = re.findall(r"\|-- (10\.\d+\.\d+\.\d+)\n\s+/32 host LOCAL", out)
+        out = self.sh("cat /etc/hosts")
+        found = re.findall(r"^(10\.\d+\.\d+\.\d+)\t", out, re.MULTILINE)
         assert found, f"no private address in {out}"
         return found[0]
 

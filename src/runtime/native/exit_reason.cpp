@@ -67,4 +67,12 @@ Exit explain_exit(const ProcessEnd& end, const Usage& usage, const ResourceLimit
     return exit;
 }
 
+void explain_gvisor(Exit& exit, std::string_view said) {
+    if (said.empty()) return;
+    if (exit.reason != "OOM_KILLED" && exit.reason != "PIDS_EXHAUSTED")
+        exit.reason = "GVISOR_ENDED";
+    if (!exit.message.empty()) exit.message += "; ";
+    exit.message += said;
+}
+
 }  // namespace opensandbox::runtime::native

@@ -3,6 +3,8 @@
 #include "runtime/native/kernel.hpp"
 #include "runtime/runtime.hpp"
 
+#include <string_view>
+
 namespace opensandbox::runtime::native {
 
 /// Why a sandbox ended, from how its first process did and what its cgroup counted. Reasons:
@@ -10,5 +12,9 @@ namespace opensandbox::runtime::native {
 /// and forks were refused), AGENT_KILLED, AGENT_CRASHED, EXIT_UNKNOWN; empty when the code says it
 /// all. Messages have figures. `at` is left alone. Pure.
 Exit explain_exit(const ProcessEnd& end, const Usage& usage, const ResourceLimits& limits);
+
+/// Adds why gVisor ended under a sandbox, if it did: `said` is not empty then. GVISOR_ENDED, unless
+/// a limit explains it. Pure.
+void explain_gvisor(Exit& exit, std::string_view said);
 
 }  // namespace opensandbox::runtime::native

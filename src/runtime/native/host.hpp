@@ -64,6 +64,8 @@ struct Host {
     [[nodiscard]] std::string firewall_table() const { return "opensandbox_" + tag; }
     [[nodiscard]] std::string cgroup_group() const { return native::cgroup_group(tag); }
     [[nodiscard]] std::filesystem::path slot_directory(SlotId slot) const;
+    /// Whether sandboxes run on gVisor's kernel.
+    [[nodiscard]] bool gvisor() const { return !options.runsc.empty(); }
     /// Whether slots have a link to this host.
     [[nodiscard]] bool network() const { return !options.rootless; }
     [[nodiscard]] net::Ipv4Address gateway() const { return range.address(1); }

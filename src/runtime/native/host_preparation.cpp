@@ -1,6 +1,7 @@
 #include "base/log.hpp"
 #include "runtime/native/firewall.hpp"
 #include "runtime/native/gateway_addresses.hpp"
+#include "runtime/native/gvisor_program.hpp"
 #include "runtime/native/host.hpp"
 #include "runtime/native/host_network.hpp"
 #include "runtime/native/id_map.hpp"
@@ -98,6 +99,12 @@ Result<Host> prepare_host(const SpawnerOptions& options) {
     if (options.rootless && options.layer_bytes > 0) {
         return Error(ErrorCode::unsupported,
                      "native.writable_layer: only root's server can limit writable layers");
+    }
+    if (host.gvisor()) {
+        if (auto s = check_gvisor(options.runsc); !s) {
+            return s.error().within("secure_runtime.runsc");
+        }
+        if (auto s = keep_agent(options.own_directory()); !s) return s.error();
     }
     if (auto s = make_directory(options.sandboxes_directory()); !s) return s.error();
     if (auto s = keep_capabilities_over_id_changes(); !s) return s.error();

@@ -39,6 +39,7 @@ class NativeRuntime final : public Runtime {
           pull_image_(options.pull_image),
           pull_always_(options.pull_always),
           rootless_(options.rootless),
+          gvisor_(!options.runsc.empty()),
           host_restarted_(restarted_since(options.state_directory)),
           buckets_(executor, options.state_directory, options.allowed_host_paths),
           link_(std::make_shared<SpawnerLink>(std::move(executor), blocking, options)) {
@@ -65,7 +66,7 @@ class NativeRuntime final : public Runtime {
         });
         auto started = co_await link_->start();
         if (!started) co_return started;
-        keep_warm();
+        if (!gvisor_) keep_warm();
         co_await restore_buckets();
         co_return started;
     }
@@ -132,6 +133,7 @@ class NativeRuntime final : public Runtime {
     decltype(NativeOptions::pull_image) pull_image_;
     bool pull_always_;
     bool rootless_;
+    bool gvisor_;
     bool host_restarted_;
     SandboxBuckets buckets_;
     std::shared_ptr<SpawnerLink> link_;

@@ -36,7 +36,8 @@ struct NativeOptions {
                                     std::optional<model::RegistryLogin> login)>
         pull_image;
     bool pull_always = false;  ///< also an image that the store has: there may be a newer one
-    bool rootless = false;     ///< enter_user_namespace() was called
+    std::string runsc;  ///< gVisor's program: sandboxes run under it; empty: on the host's kernel
+    bool rootless = false;                                ///< enter_user_namespace() was called
     std::filesystem::path executable = "/proc/self/exe";  ///< started as the spawner
 
     static ResourceLimits default_limits() {

@@ -150,7 +150,8 @@ void fields(auto& a, Hello& m) {
     put_all(a, m.version, m.pool.size, m.pool.max, m.pool.idle_seconds);
 }
 void fields(auto& a, HelloReply& m) {
-    put_all(a, m.version, m.program, m.address_range, m.address_range6, m.publish_host, m.off);
+    put_all(a, m.version, m.program, m.address_range, m.address_range6, m.publish_host, m.runsc,
+            m.off);
 }
 void fields(auto& a, CreateRequest& m) {
     put_all(a, m.request, m.id, m.image, m.digest, m.image_env, m.layers, m.snapshot_layers, m.usr,

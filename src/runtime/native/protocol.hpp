@@ -41,6 +41,7 @@ struct HelloReply {
     std::string address_range;
     std::string address_range6;  ///< as it was asked for
     std::string publish_host;
+    std::string runsc;             ///< gVisor's program, or empty
     std::vector<std::string> off;  ///< what sandboxes go without on this host, a phrase each
 };
 

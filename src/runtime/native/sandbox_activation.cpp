@@ -1,13 +1,11 @@
 #include "base/remove_tree.hpp"
 #include "runtime/native/layer_image.hpp"
+#include "runtime/native/listening_socket.hpp"
 #include "runtime/native/message_socket.hpp"
 #include "runtime/native/overlay.hpp"
 #include "runtime/native/sandbox_table.hpp"
 #include "runtime/native/volume_mount.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
@@ -19,41 +17,6 @@
 
 /// What turns a blank into the sandbox that was asked for, on the spawner's side.
 namespace opensandbox::runtime::native {
-
-namespace {
-
-/// The agent's socket, in the host's network namespace, on a port of the kernel's choice.
-Result<UniqueFd> listen_on(const std::string& host, std::uint16_t& port) {
-    sockaddr_storage storage{};
-    auto* generic = reinterpret_cast<sockaddr*>(&storage);
-    auto* four = reinterpret_cast<sockaddr_in*>(&storage);
-    auto* six = reinterpret_cast<sockaddr_in6*>(&storage);
-    socklen_t size = sizeof *four;
-    if (::inet_pton(AF_INET, host.c_str(), &four->sin_addr) == 1) {
-        four->sin_family = AF_INET;
-    } else if (::inet_pton(AF_INET6, host.c_str(), &six->sin6_addr) == 1) {
-        six->sin6_family = AF_INET6;
-        size = sizeof *six;
-    } else {
-        return Error(ErrorCode::invalid_argument, "publish host " + host + ": an address");
-    }
-    UniqueFd fd(::socket(generic->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    if (!fd) return last_error("socket");
-    // "::" stands for the addresses of both families, whatever this host's default is.
-    const int off = 0;
-    if (generic->sa_family == AF_INET6 &&
-        ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) < 0) {
-        return last_error("take connections of both families");
-    }
-    if (::bind(fd.get(), generic, size) < 0) return last_error("bind " + host);
-    if (::listen(fd.get(), 4096) < 0) return last_error("listen");
-    if (::getsockname(fd.get(), generic, &size) < 0) return last_error("getsockname");
-    // At the same place in both.
-    port = ntohs(four->sin_port);
-    return fd;
-}
-
-}  // namespace
 
 /// What the slot gets: the listener, its root, and for the host's image a /usr.
 Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const {
@@ -79,6 +42,11 @@ Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const 
     const auto output = host_->slot_directory(sandbox.parts.slot) / output_file;
     out.emplace_back(::open(output.c_str(), O_RDWR | O_CLOEXEC));
     if (!out.back()) return last_error("open " + output.string());
+    if (host_->gvisor()) {
+        const auto end = host_->slot_directory(sandbox.parts.slot) / gvisor_end_file;
+        out.emplace_back(::open(end.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+        if (!out.back()) return last_error("open " + end.string());
+    }
     if (!sandbox.request.usr.empty()) {
         if (sandbox.request.usr != "/usr") {
             return Error(ErrorCode::unsupported, "usr: only the host's own can be shared");

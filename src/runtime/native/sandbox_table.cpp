@@ -177,6 +177,7 @@ Exit SandboxTable::explain(const Sandbox& sandbox, ProcessEnd end) const {
     const Usage usage = SlotCgroup::adopt(host_->cgroups, slot_name(slot)).usage();
     const auto description = read_description(host_->slot_directory(slot));
     Exit exit = explain_exit(end, usage, description ? description->limits : ResourceLimits());
+    explain_gvisor(exit, read_file_or_empty(host_->slot_directory(slot) / gvisor_end_file));
     exit.at = now();
     return exit;
 }

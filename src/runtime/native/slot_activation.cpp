@@ -86,8 +86,7 @@ std::string hosts_text(const Host& host, SlotId slot, const std::string& hostnam
 /// hosts, hostname and resolv.conf are mounted from a tmpfs, as container engines do: writing them
 /// to the layer would cost more, and they belong to this sandbox, not to its snapshots.
 Status place_files(int root, const Host& host, SlotId slot, const std::string& hostname) {
-    if (auto s = write_new("/files/hosts", hosts_text(host, slot, hostname)); !s) return s;
-    if (auto s = write_new("/files/hostname", hostname + "\n"); !s) return s;
+    if (auto s = write_names(host, slot, hostname); !s) return s;
     for (const char* name : {"hosts", "hostname", "resolv.conf"}) {
         auto target = file_mount_point(root, std::string("etc/") + name);
         if (!target) return target.error();
@@ -100,21 +99,9 @@ Status place_files(int root, const Host& host, SlotId slot, const std::string& h
 }
 
 Status take_root(const Host& host, SlotId slot, const CreateRequest& request, Activation& parts) {
-    if (auto s =
-            check(::move_mount(parts.root.get(), "", AT_FDCWD, "/new", MOVE_MOUNT_F_EMPTY_PATH),
-                  "attach the root");
-        !s) {
-        return s;
-    }
-    UniqueFd root(::open("/new", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!root) return last_error("open the root");
-    if (parts.usr) {
-        auto target = mount_point(root.get(), "usr");
-        if (!target) return target.error();
-        if (auto s = move_onto(parts.usr.get(), "", target->get()); !s) {
-            return s.error().within("/usr");
-        }
-    }
+    auto attached_root = attach_root(parts);
+    if (!attached_root) return attached_root.error();
+    const UniqueFd root = std::move(*attached_root);
     for (const char* name : {"proc", "sys", "dev"}) {
         auto target = mount_point(root.get(), name);
         if (!target) return target.error();
@@ -138,17 +125,6 @@ Status take_root(const Host& host, SlotId slot, const CreateRequest& request, Ac
     if (auto s = check(::syscall(SYS_pivot_root, ".", "."), "pivot_root"); !s) return s;
     if (auto s = check(::umount2(".", MNT_DETACH), "detach the blank's tree"); !s) return s;
     return check(::chdir("/"), "chdir /");
-}
-
-/// The sandbox's end of its link; the host has set its own.
-Status limit_network(const CreateRequest& request) {
-    if (!request.no_network && request.limits.network_rate == 0) return {};
-    auto routes = net::RouteSocket::open();
-    if (!routes) return routes.error();
-    auto link = routes->link_index("eth0");
-    if (!link) return link.error();
-    if (request.no_network) return routes->set_down(*link);
-    return routes->limit_rate(*link, request.limits.network_rate);
 }
 
 Status set_resource_limits(std::uint64_t open_files) {
@@ -177,14 +153,11 @@ Status stand_in_for_cgroups(const Host& host, const ResourceLimits& limits) {
 }
 
 /// From here on nothing can be undone.
-Status fence_in(const Host& host, const ResourceLimits& limits) {
-    if (auto s = set_resource_limits(limits.open_files); !s) return s;
-    if (host.options.rootless) {
-        if (auto s = stand_in_for_cgroups(host, limits); !s) return s;
-    }
+Status fence_in(std::span<const sock_filter> filter, std::uint64_t open_files) {
+    if (auto s = set_resource_limits(open_files); !s) return s;
     if (auto s = check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs"); !s) return s;
     if (auto s = drop_capabilities(sandbox_capabilities()); !s) return s.error();
-    if (auto s = install_seccomp_filter(host.filter); !s) return s;
+    if (auto s = install_seccomp_filter(filter); !s) return s;
     // The agent's memory holds its token: nobody inside may look.
     return check(::prctl(PR_SET_DUMPABLE, 0), "prctl dumpable");
 }
@@ -197,6 +170,40 @@ void set_default(Environment& environment, std::string_view name, std::string va
 
 }  // namespace
 
+Result<UniqueFd> attach_root(const Activation& parts) {
+    if (auto s =
+            check(::move_mount(parts.root.get(), "", AT_FDCWD, "/new", MOVE_MOUNT_F_EMPTY_PATH),
+                  "attach the root");
+        !s) {
+        return s.error();
+    }
+    UniqueFd root(::open("/new", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!root) return last_error("open the root");
+    if (parts.usr) {
+        auto target = mount_point(root.get(), "usr");
+        if (!target) return target.error();
+        if (auto s = move_onto(parts.usr.get(), "", target->get()); !s) {
+            return s.error().within("/usr");
+        }
+    }
+    return root;
+}
+
+Status write_names(const Host& host, SlotId slot, const std::string& hostname) {
+    if (auto s = write_new("/files/hosts", hosts_text(host, slot, hostname)); !s) return s;
+    return write_new("/files/hostname", hostname + "\n");
+}
+
+Status limit_network(const CreateRequest& request) {
+    if (!request.no_network && request.limits.network_rate == 0) return {};
+    auto routes = net::RouteSocket::open();
+    if (!routes) return routes.error();
+    auto link = routes->link_index("eth0");
+    if (!link) return link.error();
+    if (request.no_network) return routes->set_down(*link);
+    return routes->limit_rate(*link, request.limits.network_rate);
+}
+
 Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequest& request,
                                  Activation parts) {
     if (auto s = take_root(host, slot, request, parts); !s) {
@@ -204,6 +211,18 @@ Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequ
         return s.error().wire().empty() ? s.error().within("root") : s.error();
     }
     parts = {};
+    if (host.network()) {
+        if (auto s = limit_network(request); !s) return s.error().within("network");
+    }
+    if (host.options.rootless) {
+        if (auto s = stand_in_for_cgroups(host, request.limits); !s) {
+            return s.error().within("fence in");
+        }
+    }
+    return confine(request, host.filter);
+}
+
+Result<Activated> confine(const CreateRequest& request, std::span<const sock_filter> filter) {
     std::string passwd;
     std::string group;
     if (!request.user.empty()) {
@@ -212,10 +231,8 @@ Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequ
     }
     auto user = resolve_user(request.user, passwd, group);
     if (!user) return user.error();
-    if (host.network()) {
-        if (auto s = limit_network(request); !s) return s.error().within("network");
-    }
-    if (auto s = fence_in(host, request.limits); !s) return s.error().within("fence in");
+    if (auto s = fence_in(filter, request.limits.open_files); !s)
+        return s.error().within("fence in");
     Activated result;
     result.uid = user->uid;
     result.gid = user->gid;

@@ -41,12 +41,11 @@ Status become_root() {
 
 /// The new root covers some directory of the host's in this mount namespace alone. It must be one
 /// that everybody may enter: to its files root in here is a stranger.
-Status enter_skeleton() {
+Status enter_skeleton(const char* size) {
     if (auto s = make_mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr); !s) return s;
     Status mounted;
     for (const char* path : {"/tmp", "/mnt", "/run", "/var"}) {
-        mounted = make_mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV,
-                             "mode=755,size=1m,nr_inodes=64");
+        mounted = make_mount("tmpfs", path, "tmpfs", MS_NOSUID | MS_NODEV, size);
         if (!mounted) continue;
         if (auto s = check(::chdir(path), std::string("chdir ") + path); !s) return s;
         break;
@@ -184,11 +183,17 @@ Status leave_host_tree() {
 
 Status become_blank(const Host& host, SlotId slot) {
     if (auto s = become_root(); !s) return s.error().within("become root");
-    if (auto s = enter_skeleton(); !s) return s.error().within("skeleton");
+    // runsc keeps its state and its words here.
+    const char* size =
+        host.gvisor() ? "mode=755,size=16m,nr_inodes=1024" : "mode=755,size=1m,nr_inodes=64";
+    if (auto s = enter_skeleton(size); !s) return s.error().within("skeleton");
     if (auto s = mount_kernel_file_systems(); !s) return s.error().within("kernel file systems");
     if (auto s = make_devices(); !s) return s.error().within("devices");
     if (auto s = configure_network(host, slot); !s) return s.error().within("network");
-    if (auto s = mask_paths(); !s) return s.error().within("masked paths");
+    // Under gVisor nobody inside sees these, and runsc needs them whole to have its own.
+    if (!host.gvisor()) {
+        if (auto s = mask_paths(); !s) return s.error().within("masked paths");
+    }
     if (auto s = make_file("files/resolv.conf", host.resolver); !s) return s;
     if (auto s = leave_host_tree(); !s) return s.error().within("leave the host's tree");
     return {};

@@ -3,6 +3,7 @@
 #include "base/remove_tree.hpp"
 #include "base/scope_exit.hpp"
 #include "runtime/native/gateway_addresses.hpp"
+#include "runtime/native/gvisor_program.hpp"
 #include "runtime/native/id_map.hpp"
 #include "runtime/native/kernel.hpp"
 #include "runtime/native/layer_image.hpp"
@@ -13,6 +14,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <array>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
@@ -158,6 +160,14 @@ Result<UniqueFd> SlotMaker::overlay_usr(const SlotParts& parts) const {
     return std::move(overlay->mount);
 }
 
+Status SlotMaker::tell_to_begin(SlotId slot, int control) const {
+    const std::string message = encode(MakeSlot{slot});
+    if (!host_->gvisor()) return send_message(control, message);
+    auto programs = open_gvisor_programs(host_->options.runsc, host_->options.own_directory());
+    if (!programs) return programs.error().within("gVisor");
+    return send_message(control, message, std::array{programs->runsc.get(), programs->agent.get()});
+}
+
 Result<SlotParts> SlotMaker::make(SlotId slot) {
     cloned_ = 0;
     const auto directory = host_->slot_directory(slot);
@@ -199,7 +209,7 @@ Result<SlotParts> SlotMaker::make(SlotId slot) {
     if (host_->network()) {
         if (auto s = connect(slot, child->pid); !s) return s.error().within("network");
     }
-    if (auto s = send_message(pair->first.get(), encode(MakeSlot{slot})); !s) return s.error();
+    if (auto s = tell_to_begin(slot, pair->first.get()); !s) return s.error();
     if (auto s = await_blank(pair->first.get()); !s) return s.error().within("slot");
     // It was cloned from a process that steps back for others; a sandbox does not.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(child->pid), 0);

@@ -12,6 +12,8 @@ namespace opensandbox::runtime::native {
 
 /// In a slot's directory: the last part of what its entrypoint wrote (agent/stream/output_log.hpp).
 inline constexpr const char* output_file = "output";
+/// Beside it: why gVisor ended under its sandbox; empty when the entrypoint's code says it all.
+inline constexpr const char* gvisor_end_file = "gvisor-end";
 
 /// Makes the directories of the writable layers in `path`.
 Status make_layers(const std::filesystem::path& path);
@@ -49,6 +51,7 @@ class SlotMaker {
     Status add_link(SlotId slot, pid_t pid);
     Status connect(SlotId slot, pid_t pid);
     Status disconnect(SlotId slot);
+    [[nodiscard]] Status tell_to_begin(SlotId slot, int control) const;
     Result<UniqueFd> overlay_usr(const SlotParts& parts) const;
 
     const Host* host_;

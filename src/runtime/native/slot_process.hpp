@@ -3,6 +3,8 @@
 #include "base/unique_fd.hpp"
 #include "runtime/native/host.hpp"
 
+#include <span>
+
 namespace opensandbox::runtime::native {
 
 /// Where the control socket is in a slot's process: the lowest free descriptor after the standard
@@ -36,6 +38,15 @@ struct Activated {
 };
 Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequest& request,
                                  Activation parts);
+/// Its parts, for slots under gVisor, too. The image's root on /new, with the host's /usr on it:
+/// returns a descriptor of it.
+Result<UniqueFd> attach_root(const Activation& parts);
+/// hosts and hostname in /files.
+Status write_names(const Host& host, SlotId slot, const std::string& hostname);
+/// The sandbox's end of its link; the host has set its own.
+Status limit_network(const CreateRequest& request);
+/// Whose processes these are, and what they may do from here on: nothing can be undone.
+Result<Activated> confine(const CreateRequest& request, std::span<const sock_filter> filter);
 /// Writes the names of a sandbox whose slot was already one without a name.
 Status take_names(const Host& host, SlotId slot, const CreateRequest& request);
 

@@ -211,7 +211,8 @@ void Spawner::on_message(const std::shared_ptr<Connection>& peer) {
 
 void Spawner::greet(const std::shared_ptr<Connection>& peer, const Hello& hello) {
     send(peer, HelloReply{protocol_version, kSpawnerProgram, host_->range.to_string(),
-                          host_->options.address_range6, host_->options.publish_host, host_->off});
+                          host_->options.address_range6, host_->options.publish_host,
+                          host_->options.runsc, host_->off});
     if (hello.version != protocol_version) return;
     peer->greeted = true;
     PoolSettings pool = hello.pool;

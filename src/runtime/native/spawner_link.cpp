@@ -21,6 +21,7 @@ SpawnerOptions spawner_options(const NativeOptions& options) {
     out.pool_size = options.pool.size;
     out.publish_host = options.publish_host;
     out.layer_bytes = options.defaults.disk_bytes;
+    out.runsc = options.runsc;
     out.rootless = options.rootless;
     return out;
 }
@@ -79,6 +80,11 @@ Awaitable<Status> SpawnerLink::connect(std::shared_ptr<SpawnerLink> self) {
     auto client = co_await SpawnerClient::connect(path, self->options_.pool, std::move(wanted));
     if (!client) co_return Status(client.error());
     if (self->stopped_) co_return Status(stopped());
+    // What shall guard new sandboxes is no setting that could wait.
+    if ((*client)->spawner().runsc != self->options_.runsc) {
+        (*client)->close();
+        co_return Status(Error(ErrorCode::conflict, "the spawner has another secure_runtime"));
+    }
     self->client_ = std::move(*client);
     if (!self->warm_.empty()) self->client_->keep_warm(self->warm_);
     const HelloReply& spawner = self->client_->spawner();
@@ -102,7 +108,9 @@ Awaitable<Status> SpawnerLink::connect_or_launch(std::shared_ptr<SpawnerLink> se
     if (status || self->stopped_) co_return status;
     auto options = spawner_options(self->options_);
     if (status.error().code() == ErrorCode::conflict) {
-        log::info("a spawner of another version runs: it is replaced, and its sandboxes live on");
+        log::info(
+            "a spawner of another version, or with another secure_runtime, runs: it is replaced, "
+            "and its sandboxes live on");
         std::function<Status()> retire = [path = options.socket_path()] {
             return retire_spawner(path);
         };

@@ -35,6 +35,7 @@ std::vector<std::string> SpawnerOptions::to_arguments() const {
                                  publish_host,
                                  "--layer",
                                  std::to_string(layer_bytes)};
+    if (!runsc.empty()) out.insert(out.end(), {"--runsc", runsc});
     if (rootless) out.insert(out.end(), {"--rootless", "1"});
     if (report >= 0) out.insert(out.end(), {"--report", std::to_string(report)});
     return out;
@@ -61,6 +62,8 @@ Result<SpawnerOptions> SpawnerOptions::parse(const std::vector<std::string>& arg
             options.publish_host = value;
         } else if (name == "--layer") {
             status = read_number(name, value, max_layer, options.layer_bytes);
+        } else if (name == "--runsc") {
+            options.runsc = value;
         } else if (name == "--rootless") {
             status = read_number(name, value, 1, options.rootless);
         } else if (name == "--report") {

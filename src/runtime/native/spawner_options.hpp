@@ -17,6 +17,8 @@ struct SpawnerOptions {
     std::uint32_t pool_size = 8;             ///< 0..1000
     std::string publish_host = "127.0.0.1";  ///< numeric
     std::uint64_t layer_bytes = 0;           ///< size of writable layers; 0: no limit
+    /// gVisor's program: sandboxes run under it; empty: on the host's kernel.
+    std::string runsc;
     /// It runs in a user namespace of its user, who is not root.
     bool rootless = false;
     /// Descriptor on which to say "ready" or "error …" once, after leaving the caller's process

@@ -110,6 +110,7 @@ struct Config {
     std::int64_t native_open_files = 0;     ///< of each process; 0: what the host allows
     runtime::ResourceLimits native_limits;  ///< disk and rates; 0: none
     bool native_network_off = false;        ///< [native] network = "none"
+    std::string runsc;      ///< [secure_runtime] gvisor: its program; empty: the host's kernel
     bool rootless = false;  ///< an ordinary user serves the native runtime; set by serve
     /// Where ports of sandboxes are published; docker.publish_host with the docker runtime.
     std::string publish_host = "127.0.0.1";

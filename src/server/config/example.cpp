@@ -79,6 +79,15 @@ std::string_view config_skeleton() {
 # asks for one.
 # network = "default"
 
+[secure_runtime]
+# "gvisor": native sandboxes run on gVisor's kernel instead of the host's; runsc (its own release, or
+# a build without cgo) must be installed. With the docker runtime "gvisor" or "kata", and
+# docker_runtime names the engine's runtime.
+# type = ""
+# A path, or a name in PATH.
+# runsc = "runsc"
+# docker_runtime = "runsc"
+
 [registry]
 # Of the native runtime. Logins come with the request, from `opensandbox login`, or from
 # ~/.docker/config.json and the credential programs that it names.

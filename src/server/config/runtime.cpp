@@ -1,6 +1,29 @@
 #include "server/config/sections.hpp"
 
 namespace opensandbox::server {
+namespace {
+
+/// gVisor under native sandboxes. Whether its program is there is found out by serve.
+void read_native_secure_runtime(ConfigReader& reader, Config& config) {
+    std::string type;
+    std::string runsc = "runsc";
+    reader.text("secure_runtime.type", type);
+    reader.text("secure_runtime.runsc", runsc);
+    if (type.empty()) return;
+    if (type != "gvisor") {
+        reader.fail("secure_runtime.type", "must be empty or gvisor with the native runtime");
+    }
+    if (runsc.empty()) reader.fail("secure_runtime.runsc", "must be a path, or a name in PATH");
+    if (!config.warm.images.empty()) {
+        reader.fail(
+            "native.warm.images",
+            "must be absent with secure_runtime.type = \"gvisor\": programs are not started "
+            "ahead under gVisor");
+    }
+    config.runsc = runsc;
+}
+
+}  // namespace
 
 // What this server cannot do must not be configured in vain where it guards something.
 
@@ -16,10 +39,7 @@ void read_runtime(ConfigReader& reader, Config& config) {
     if (type != "native") {
         reader.fail("runtime.type", "must be native or docker; this server has no other runtime");
     }
-    std::string secure;
-    reader.text("secure_runtime.type", secure);
-    if (!secure.empty())
-        reader.fail("secure_runtime.type", "must be empty; the native runtime has none");
+    read_native_secure_runtime(reader, config);
 }
 
 void read_store(ConfigReader& reader, Config& config) {

@@ -161,6 +161,20 @@ TEST_CASE("doctor: what buckets need is named", "[doctor]") {
     CHECK(finding_of(ordinary(), "buckets").level == Level::off);
 }
 
+TEST_CASE("doctor: gVisor is told to be possible only where it is", "[doctor]") {
+    HostFacts facts = complete();
+    CHECK_THAT(finding_of(facts, "gVisor").follows, Catch::Contains("run under it"));
+    CHECK_THAT(finding_of(ordinary(), "gVisor").follows, Catch::Contains("root's server only"));
+    facts.runsc_problem = "/usr/bin/runsc is linked dynamically";
+    CHECK(finding_of(facts, "gVisor").level == Level::off);
+    CHECK_THAT(finding_of(facts, "gVisor").follows, Catch::Contains("not possible"));
+    facts.runsc.clear();
+    facts.runsc_problem.clear();
+    CHECK(finding_of(facts, "gVisor").level == Level::good);
+    CHECK_THAT(finding_of(facts, "gVisor").follows, Catch::Contains("not possible"));
+    CHECK(can_run(facts));
+}
+
 TEST_CASE("doctor: an ordinary user needs subordinate ids and their tools", "[doctor]") {
     HostFacts facts = ordinary();
     CHECK(can_run(facts));
