@@ -1,6 +1,6 @@
 #include "agent/agent.hpp"
 #include "cli/command_line.hpp"
-#include "runtime/native/gvisor_slot.hpp"
+#include "runtime/native/gvisor/gvisor_slot.hpp"
 #include "runtime/native/native_runtime.hpp"
 #include "server/serve.hpp"
 

@@ -2,9 +2,9 @@
 
 #include "base/unique_fd.hpp"
 #include "runtime/host_command.hpp"
-#include "runtime/native/gvisor_program.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/subordinate_ids.hpp"
+#include "runtime/native/gvisor/gvisor_program.hpp"
+#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/kernel/subordinate_ids.hpp"
 
 #include <sys/resource.h>
 #include <sys/stat.h>

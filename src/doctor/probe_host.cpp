@@ -1,7 +1,7 @@
 #include "doctor/probe.hpp"
-#include "runtime/native/cgroup.hpp"
-#include "runtime/native/firewall.hpp"
-#include "runtime/native/kernel.hpp"
+#include "runtime/native/confinement/cgroup.hpp"
+#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/network/firewall.hpp"
 
 #include <sys/wait.h>
 

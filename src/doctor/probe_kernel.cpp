@@ -1,6 +1,6 @@
 #include "doctor/probe.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/subordinate_ids.hpp"
+#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/kernel/subordinate_ids.hpp"
 
 #include <linux/landlock.h>
 #include <linux/seccomp.h>

@@ -1,4 +1,4 @@
-#include "runtime/native/protocol.hpp"
+#include "runtime/native/spawner/protocol.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -2,7 +2,7 @@
 
 #include "base/identifier.hpp"
 #include "base/remove_tree.hpp"
-#include "runtime/native/kernel.hpp"
+#include "runtime/native/kernel/kernel.hpp"
 
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/inspection.hpp"
-#include "runtime/native/sandbox_description.hpp"
+#include "runtime/native/sandbox/sandbox_description.hpp"
 
 #include <optional>
 #include <string>

@@ -2,16 +2,16 @@
 
 #include "base/log.hpp"
 #include "net/task.hpp"
-#include "runtime/native/boot_record.hpp"
 #include "runtime/native/inspection_text.hpp"
-#include "runtime/native/layer_image.hpp"
+#include "runtime/native/layer/layer_image.hpp"
 #include "runtime/native/log_selection.hpp"
 #include "runtime/native/request_plan.hpp"
 #include "runtime/native/sandbox_buckets.hpp"
-#include "runtime/native/slot_usage.hpp"
-#include "runtime/native/snapshot_content.hpp"
-#include "runtime/native/spawner_link.hpp"
-#include "runtime/native/spawner_options.hpp"
+#include "runtime/native/slot/slot_usage.hpp"
+#include "runtime/native/snapshot/snapshot_content.hpp"
+#include "runtime/native/spawner/boot_record.hpp"
+#include "runtime/native/spawner/spawner_link.hpp"
+#include "runtime/native/spawner/spawner_options.hpp"
 
 #include <algorithm>
 #include <chrono>

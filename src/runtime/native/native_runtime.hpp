@@ -1,8 +1,8 @@
 #pragma once
 
 #include "image/store.hpp"
-#include "runtime/native/pool_demand.hpp"
-#include "runtime/native/warm_options.hpp"
+#include "runtime/native/slot/pool_demand.hpp"
+#include "runtime/native/slot/warm_options.hpp"
 #include "runtime/runtime.hpp"
 
 #include <boost/asio/thread_pool.hpp>

@@ -3,9 +3,9 @@
 #include "image/store.hpp"
 #include "runtime/native/claim_volumes.hpp"
 #include "runtime/native/native_runtime.hpp"
-#include "runtime/native/protocol.hpp"
-#include "runtime/native/sandbox_description.hpp"
-#include "runtime/native/snapshot_files.hpp"
+#include "runtime/native/sandbox/sandbox_description.hpp"
+#include "runtime/native/snapshot/snapshot_files.hpp"
+#include "runtime/native/spawner/protocol.hpp"
 
 #include <map>
 #include <optional>

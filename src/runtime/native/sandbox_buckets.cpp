@@ -4,7 +4,7 @@
 #include "base/log.hpp"
 #include "image/digest.hpp"
 #include "net/task.hpp"
-#include "runtime/native/kernel.hpp"
+#include "runtime/native/kernel/kernel.hpp"
 
 #include <sys/stat.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "runtime/bucket_mounts.hpp"
-#include "runtime/native/protocol.hpp"
+#include "runtime/native/spawner/protocol.hpp"
 
 #include <filesystem>
 #include <map>

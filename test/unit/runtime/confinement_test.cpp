@@ -1,6 +1,6 @@
-#include "runtime/native/capabilities.hpp"
-#include "runtime/native/kernel.hpp"
-#include "runtime/native/seccomp_filter.hpp"
+#include "runtime/native/confinement/capabilities.hpp"
+#include "runtime/native/confinement/seccomp_filter.hpp"
+#include "runtime/native/kernel/kernel.hpp"
 #include "unit/runtime/outcome.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "runtime/native/firewall.hpp"
+#include "runtime/native/network/firewall.hpp"
 
 #include "unit/runtime/firewall_topology.hpp"
 

@@ -3,7 +3,7 @@
 #include "net/netlink_socket.hpp"
 #include "net/nftables.hpp"
 #include "net/route_socket.hpp"
-#include "runtime/native/firewall.hpp"
+#include "runtime/native/network/firewall.hpp"
 #include "support/ip_probe.hpp"
 
 #include <libnftnl/expr.h>

@@ -1,4 +1,4 @@
-#include "runtime/native/network_names.hpp"
+#include "runtime/native/network/network_names.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -3,10 +3,10 @@
 #include "base/identifier.hpp"
 #include "base/remove_tree.hpp"
 #include "net/task.hpp"
-#include "runtime/native/cgroup.hpp"
-#include "runtime/native/host.hpp"
-#include "runtime/native/journal.hpp"
-#include "runtime/native/kernel.hpp"
+#include "runtime/native/confinement/cgroup.hpp"
+#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/spawner/host.hpp"
+#include "runtime/native/spawner/journal.hpp"
 
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>

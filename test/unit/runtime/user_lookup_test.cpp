@@ -1,4 +1,4 @@
-#include "runtime/native/user_lookup.hpp"
+#include "runtime/native/slot/user_lookup.hpp"
 
 #include "unit/runtime/outcome.hpp"
 

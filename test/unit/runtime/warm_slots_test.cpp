@@ -1,4 +1,4 @@
-#include "runtime/native/warm_slots.hpp"
+#include "runtime/native/slot/warm_slots.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,0 +1,113 @@
+#include "runtime/native/network/gateway_addresses.hpp"
+
+#include "base/log.hpp"
+#include "runtime/native/kernel/kernel.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <sstream>
+#include <unistd.h>
+
+namespace opensandbox::runtime::native {
+
+namespace {
+
+using Addresses = std::vector<net::IpAddress>;
+
+std::filesystem::path record_of(const Host& host) {
+    return host.options.own_directory() / "gateways";
+}
+
+Addresses present_gateways(const Host& host) {
+    Addresses out{host.gateway()};
+    if (host.range6) out.emplace_back(host.gateway6());
+    return out;
+}
+
+unsigned bits_of(const net::IpAddress& address) {
+    return address.is_v6() ? 128 : 32;
+}
+
+Addresses recorded(const Host& host) {
+    Addresses out;
+    std::istringstream lines(read_file_or_empty(record_of(host)));
+    for (std::string line; std::getline(lines, line);) {
+        boost::system::error_code wrong;
+        const auto address = boost::asio::ip::make_address(line, wrong);
+        if (!wrong) out.push_back(address);
+    }
+    return out;
+}
+
+Status record(const Host& host, const Addresses& addresses) {
+    std::string text;
+    for (const auto& address : addresses)
+        text += address.to_string() + "\n";
+    const auto path = record_of(host);
+    const auto fresh = path.string() + ".new";
+    const UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (!fd) return last_error("create " + fresh);
+    if (::write(fd.get(), text.data(), text.size()) < 0) return last_error("write " + fresh);
+    return check(::rename(fresh.c_str(), path.c_str()), "rename " + fresh);
+}
+
+/// What could not be removed, or must not be.
+Addresses remove_unused(const Addresses& addresses) {
+    Addresses left;
+    auto routes = net::RouteSocket::open();
+    if (!routes) return addresses;
+    auto loopback = routes->link_index("lo");
+    if (!loopback) return addresses;
+    for (const auto& address : addresses) {
+        const auto used = routes->sends_from(address);
+        if (used && !*used) {
+            auto removed = routes->delete_address(*loopback, address, bits_of(address));
+            if (removed) continue;
+            log::warn("a gateway's address stays behind", {{"reason", removed.error().message()}});
+        }
+        left.push_back(address);
+    }
+    return left;
+}
+
+}  // namespace
+
+Status add_gateways(net::RouteSocket& routes, const Host& host) {
+    auto loopback = routes.link_index("lo");
+    if (!loopback) return loopback.error();
+    net::RouteChanges changes;
+    for (const auto& address : present_gateways(host)) {
+        // Tells people whose it is; IPv6 addresses have no labels.
+        changes.add_address(*loopback, address, bits_of(address), "lo:" + host.link_prefix());
+    }
+    return routes.apply(changes);
+}
+
+Status write_down_gateways(const Host& host) {
+    Addresses all = recorded(host);
+    for (const auto& address : present_gateways(host))
+        if (std::ranges::count(all, address) == 0) all.push_back(address);
+    return record(host, all);
+}
+
+void sweep_gateways(const Host& host) {
+    const Addresses present = present_gateways(host);
+    Addresses earlier = recorded(host);
+    std::erase_if(earlier, [&](const auto& it) { return std::ranges::count(present, it) > 0; });
+    if (earlier.empty()) return;
+    Addresses kept = remove_unused(earlier);
+    kept.insert(kept.end(), present.begin(), present.end());
+    if (auto s = record(host, kept); !s)
+        log::warn("gateways are not written down", {{"reason", s.error().message()}});
+}
+
+void remove_gateways(const Host& host) {
+    const Addresses left = remove_unused(recorded(host));
+    if (left.empty()) {
+        ::unlink(record_of(host).c_str());
+    } else if (auto s = record(host, left); !s) {
+        log::warn("gateways are not written down", {{"reason", s.error().message()}});
+    }
+}
+
+}  // namespace opensandbox::runtime::native

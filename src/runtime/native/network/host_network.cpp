@@ -1,0 +1,153 @@
+#include "runtime/native/network/host_network.hpp"
+
+#include "base/log.hpp"
+#include "net/dns/resolver_settings.hpp"
+#include "net/route_socket.hpp"
+#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/network/firewall.hpp"
+#include "runtime/native/network/gateway_addresses.hpp"
+#include "runtime/native/network/resolver.hpp"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <sstream>
+
+namespace opensandbox::runtime::native {
+
+namespace {
+
+/// The host's search domains and options, and our own resolver.
+std::string own_resolver_text(net::Ipv4Address gateway) {
+    const auto known = net::dns::parse_resolver_settings(read_file_or_empty("/etc/resolv.conf"));
+    std::string out = "nameserver " + gateway.to_string() + "\n";
+    const auto add_line = [&](std::string_view key, const std::vector<std::string>& words) {
+        if (words.empty()) return;
+        out += key;
+        for (const std::string& word : words)
+            out += " " + word;
+        out += "\n";
+    };
+    add_line("search", known.search);
+    add_line("options", known.options);
+    return out;
+}
+
+/// The link that packets without a better way leave by decides how long they may be.
+std::uint32_t uplink_mtu() {
+    constexpr std::uint32_t usual = 1500;
+    constexpr std::uint32_t least = 576;
+    constexpr std::uint32_t most = 65'535;
+    std::istringstream lines(read_file_or_empty("/proc/net/route"));
+    std::string line;
+    std::getline(lines, line);
+    std::optional<std::pair<unsigned long, std::string>> best;
+    while (std::getline(lines, line)) {
+        std::istringstream words(line);
+        std::string link, destination, gateway, flags, uses, count, metric, mask;
+        words >> link >> destination >> gateway >> flags >> uses >> count >> metric >> mask;
+        if (!words || destination != "00000000" || mask != "00000000") continue;
+        const std::pair<unsigned long, std::string> found(std::strtoul(metric.c_str(), nullptr, 10),
+                                                          link);
+        if (!best || found < *best) best = found;
+    }
+    if (!best) return usual;
+    const std::string text = read_file_or_empty("/sys/class/net/" + best->second + "/mtu");
+    const auto mtu = std::strtoul(text.c_str(), nullptr, 10);
+    return mtu < least ? usual : static_cast<std::uint32_t>(std::min<unsigned long>(mtu, most));
+}
+
+/// Nameservers that a sandbox can reach by itself: all of the host's but those on loopback.
+std::string resolver_text() {
+    std::string out;
+    bool loopback = false;
+    for (const char* path : {"/etc/resolv.conf", "/run/systemd/resolve/resolv.conf"}) {
+        std::istringstream in(read_file_or_empty(path));
+        for (std::string line; std::getline(in, line);) {
+            std::istringstream words(line);
+            std::string key;
+            std::string value;
+            words >> key >> value;
+            if (key == "search" || key == "options") {
+                out += line + "\n";
+            } else if (key == "nameserver") {
+                // Sandboxes speak IPv4 to the outside.
+                in_addr parsed{};
+                if (::inet_pton(AF_INET, value.c_str(), &parsed) != 1) continue;
+                if (value.starts_with("127."))
+                    loopback = true;
+                else
+                    out += "nameserver " + value + "\n";
+            }
+        }
+        if (!loopback || out.find("nameserver ") != std::string::npos) break;
+        out.clear();
+    }
+    if (out.find("nameserver ") == std::string::npos) {
+        log::warn("no resolver of this host is reachable from sandboxes: names will not resolve");
+    }
+    return out;
+}
+
+/// Without sockets sandboxes ask the host's resolvers themselves.
+void prepare_resolver(Host& host) {
+    auto sockets = open_resolver_sockets(host.gateway());
+    if (!sockets) {
+        log::warn("no resolver for sandboxes", {{"reason", sockets.error().message()}});
+        host.resolver = resolver_text();
+        return;
+    }
+    host.resolver_sockets = std::move(*sockets);
+    host.resolver = own_resolver_text(host.gateway());
+}
+
+/// Why sandboxes cannot have IPv6; empty when they can.
+std::string lack_of_ipv6(const Host& host) {
+    constexpr std::uint32_t least_mtu = 1280;
+    const std::string settings = "/proc/sys/net/ipv6/conf/";
+    const std::string forwarding = read_file_or_empty(settings + "all/forwarding");
+    if (forwarding.empty()) return "this kernel has none";
+    for (const char* links : {"all", "default", "lo"}) {
+        const std::string name = std::string(links) + "/disable_ipv6";
+        if (read_file_or_empty(settings + name).starts_with('0')) continue;
+        return "net.ipv6.conf." + std::string(links) + ".disable_ipv6 is set";
+    }
+    // Forwarding makes a host ignore routers that it may live by: not ours to switch on.
+    if (!forwarding.starts_with('1')) return "net.ipv6.conf.all.forwarding is 0";
+    if (host.mtu < least_mtu) return "the way out takes less than 1280 bytes at once";
+    return {};
+}
+
+Status choose_range6(Host& host) {
+    const std::string& wanted = host.options.address_range6;
+    if (wanted == "none") return {};
+    using Range = Result<net::Ipv6Range>;
+    auto range = wanted == "auto" ? Range(own_range6(host.tag)) : net::Ipv6Range::parse(wanted);
+    if (!range) return range.error();
+    const std::string lack = lack_of_ipv6(host);
+    if (lack.empty())
+        host.range6 = *range;
+    else
+        host.off.emplace_back("IPv6 (" + lack + ")");
+    return {};
+}
+
+}  // namespace
+
+Status prepare_network(Host& host) {
+    host.mtu = uplink_mtu();
+    if (auto s = choose_range6(host); !s) return s;
+    auto routes = net::RouteSocket::open();
+    if (!routes) return routes.error();
+    if (auto s = write_down_gateways(host); !s) return s;
+    if (auto s = add_gateways(*routes, host); !s) return s;
+    if (auto s = write_file("/proc/sys/net/ipv4/ip_forward", "1"); !s) return s;
+    prepare_resolver(host);
+    FirewallOptions firewall(host.firewall_table(), host.range, host.link_prefix());
+    firewall.range6 = host.range6;
+    firewall.resolver_port = host.resolver_sockets.port;
+    return install_firewall(firewall);
+}
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,113 @@
+#include "runtime/native/network/resolver.hpp"
+
+#include "base/log.hpp"
+#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/spawner/message_socket.hpp"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+
+#include <csignal>
+#include <unistd.h>
+
+namespace opensandbox::runtime::native {
+
+namespace {
+
+constexpr int attempts = 16;
+constexpr std::chrono::seconds restart_delay{1};
+
+Result<UniqueFd> bind_socket(int type, net::Ipv4Address address, std::uint16_t& port) {
+    UniqueFd fd(::socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!fd) return last_error("socket");
+    sockaddr_in place{};
+    place.sin_family = AF_INET;
+    place.sin_addr.s_addr = htonl(address.to_uint());
+    place.sin_port = htons(port);
+    auto* generic = reinterpret_cast<sockaddr*>(&place);
+    socklen_t size = sizeof place;
+    if (::bind(fd.get(), generic, size) < 0) return last_error("bind " + address.to_string());
+    if (::getsockname(fd.get(), generic, &size) < 0) return last_error("getsockname");
+    port = ntohs(place.sin_port);
+    return fd;
+}
+
+}  // namespace
+
+Result<ResolverSockets> open_resolver_sockets(net::Ipv4Address gateway) {
+    Error last;
+    for (int round = 0; round < attempts; ++round) {
+        ResolverSockets sockets;
+        auto udp = bind_socket(SOCK_DGRAM, gateway, sockets.port);
+        if (!udp) return udp.error();
+        auto tcp = bind_socket(SOCK_STREAM, gateway, sockets.port);
+        if (tcp && ::listen(tcp->get(), 256) == 0) {
+            sockets.udp = std::move(*udp);
+            sockets.tcp = std::move(*tcp);
+            return sockets;
+        }
+        last = tcp ? last_error("listen") : tcp.error();
+    }
+    return last;
+}
+
+Resolver::~Resolver() {
+    watch_.reset();
+    socket_.reset();
+    if (pid_ <= 0) return;
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+}
+
+Status Resolver::start() {
+    if (host_->resolver_sockets.port == 0) return {};
+    auto pair = message_pair();
+    if (!pair) return pair.error();
+    const pid_t pid = ::fork();
+    if (pid < 0) return last_error("fork");
+    if (pid == 0) run_resolver(*host_, std::move(pair->second));
+    pid_ = pid;
+    socket_ = std::move(pair->first);
+    watch_ = loop_->watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_end(); });
+    for (const auto& [address, member] : members_)
+        tell(member);
+    return {};
+}
+
+void Resolver::on_end() {
+    log::error("the resolver of sandboxes ended; another takes its place", {{"pid", pid_}});
+    watch_.reset();
+    socket_.reset();
+    ::kill(pid_, SIGKILL);
+    ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
+    loop_->run_after(restart_delay, [this] {
+        if (auto s = start(); !s) {
+            log::error("sandboxes have no resolver", {{"reason", s.error().message()}});
+        }
+    });
+}
+
+void Resolver::tell(const NetworkMember& member) {
+    if (!socket_) return;
+    if (auto s = send_message(socket_.get(), encode(member)); !s) {
+        log::error("the resolver does not learn a name", {{"reason", s.error().message()}});
+    }
+}
+
+void Resolver::set(NetworkMember member) {
+    tell(member);
+    members_[member.address] = std::move(member);
+}
+
+void Resolver::remove(net::Ipv4Address address) {
+    if (members_.erase(address.to_uint()) == 0) return;
+    NetworkMember gone;
+    gone.address = address.to_uint();
+    tell(gone);
+}
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,174 @@
+#include "base/log.hpp"
+#include "runtime/native/sandbox/sandbox_table.hpp"
+#include "runtime/native/spawner/message_socket.hpp"
+
+#include <sys/epoll.h>
+
+#include <algorithm>
+#include <csignal>
+#include <fcntl.h>
+#include <sched.h>
+#include <unistd.h>
+
+/// What makes, hands over and ends the slots that WarmSlots wants.
+namespace opensandbox::runtime::native {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// Programs may load large libraries, several of them at once.
+constexpr auto warming_timeout = 120s;
+/// A sandbox is taken now: what takes its place may wait until that one runs.
+constexpr auto refill_delay = 50ms;
+
+/// The sandbox itself may no longer do that.
+Status set_hostname(int pidfd, const std::string& name) {
+    const UniqueFd own(::open("/proc/self/ns/uts", O_RDONLY | O_CLOEXEC));
+    if (!own) return last_error("open the own host name's namespace");
+    if (::setns(pidfd, CLONE_NEWUTS) < 0) return last_error("enter the host name's namespace");
+    auto status = check(::sethostname(name.data(), name.size()), "sethostname");
+    if (::setns(own.get(), CLONE_NEWUTS) < 0) return last_error("leave the host name's namespace");
+    return status;
+}
+
+}  // namespace
+
+void SandboxTable::keep_warm(std::vector<CreateRequest> images) {
+    for (const SlotId slot : warm_.keep(std::move(images)))
+        end_warm(slot);
+    tend_warm();
+}
+
+void SandboxTable::drop_warm() {
+    keep_warm({});
+    for (const auto& [serial, sandbox] : warming_)
+        (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
+}
+
+void SandboxTable::tend_warm() {
+    const auto now = EventLoop::Clock::now();
+    for (const SlotId slot : warm_.surplus(now))
+        end_warm(slot);
+    while (auto wanted = warm_.next(now))
+        start_warm(*wanted);
+}
+
+void SandboxTable::end_warm(SlotId slot) {
+    const auto found = warming_.find(slot.serial);
+    if (found == warming_.end()) return;
+    (void)signal_process(found->second->parts.pidfd.get(), SIGKILL);
+}
+
+/// Takes a blank and lets it become what the image says, up to where a sandbox would begin.
+void SandboxTable::start_warm(const WarmSlots::Order& order) {
+    auto sandbox = std::make_shared<Sandbox>();
+    sandbox->request = order.request;
+    sandbox->digest = order.request.digest;
+    sandbox->snapshot_layers = order.request.snapshot_layers;
+    pool_->take_ahead([this, sandbox, key = order.key](Result<SlotParts> parts) {
+        if (!parts) return fail_warm(key, parts.error());
+        const SlotId slot = parts->slot;
+        warming_.emplace(slot.serial, sandbox);
+        if (auto status = activate(*sandbox, std::move(*parts)); !status) {
+            fail_warm(key, status.error());
+            (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
+        } else {
+            sandbox->control_watch =
+                loop_->watch(sandbox->parts.control.get(), EPOLLIN,
+                             [this, sandbox, key](std::uint32_t) { on_warm(sandbox, key); });
+        }
+        sandbox->death_watch =
+            loop_->watch(sandbox->parts.pidfd.get(), EPOLLIN,
+                         [this, sandbox, key](std::uint32_t) { on_warm_death(sandbox, key); });
+        loop_->run_after(warming_timeout, [this, key, weak = std::weak_ptr(sandbox)] {
+            const auto late = weak.lock();
+            if (!late || late->state != State::starting || !late->control_watch) return;
+            fail_warm(key, Error(ErrorCode::timeout, "did not become ready in time"));
+            late->control_watch.reset();
+            (void)signal_process(late->parts.pidfd.get(), SIGKILL);
+        });
+    });
+}
+
+void SandboxTable::fail_warm(const std::string& key, const Error& error) {
+    // One that nobody wants any more failed no one.
+    const std::string image = warm_.reference(key);
+    if (image.empty()) return;
+    log::warn("a warm slot did not start", {{"image", image}, {"reason", error.message()}});
+    warm_.failed(key, EventLoop::Clock::now());
+}
+
+void SandboxTable::on_warm(const Entry& sandbox, const std::string& key) {
+    sandbox->control_watch.reset();
+    auto received = receive_message(sandbox->parts.control.get());
+    const auto message =
+        received && !received->closed ? decode(received->bytes) : Result<Message>(Error());
+    if (message && std::holds_alternative<SlotReady>(*message)) {
+        sandbox->state = State::waiting;
+        pool_->discard(std::move(sandbox->scaffold));
+        sandbox->scaffold.clear();
+        const bool wanted = warm_.ready(key, sandbox->parts.slot);
+        if (!wanted) (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
+        return tend_warm();
+    }
+    const auto* failed = message ? std::get_if<FailedReply>(&*message) : nullptr;
+    fail_warm(key, failed ? failed->error
+                          : Error(ErrorCode::internal, "the slot ended before it was ready"));
+    (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
+}
+
+void SandboxTable::on_warm_death(const Entry& sandbox, const std::string& key) {
+    if (sandbox->control_watch) {
+        fail_warm(key, Error(ErrorCode::internal, "the slot ended before it was ready"));
+    }
+    sandbox->control_watch.reset();
+    sandbox->death_watch.reset();
+    (void)process_end(sandbox->parts.pidfd.get());
+    const SlotId slot = sandbox->parts.slot;
+    warm_.gone(key, slot);
+    warming_.erase(slot.serial);
+    sandbox->parts = {};
+    sandbox->scaffold.clear();
+    pool_->remove(slot, [](const Status&) {});
+}
+
+/// The sandbox begins in a slot that waits for one like it; false when there is none.
+bool SandboxTable::begin_warm(const Entry& sandbox) {
+    while (auto slot = warm_.take(sandbox->request, EventLoop::Clock::now())) {
+        const auto found = warming_.find(slot->serial);
+        if (found == warming_.end()) continue;
+        const Entry warm = found->second;
+        if (auto status = hand_over(*sandbox, *warm); !status) {
+            log::warn("a warm slot is of no use", {{"reason", status.error().message()}});
+            (void)signal_process(warm->parts.pidfd.get(), SIGKILL);
+            continue;
+        }
+        warming_.erase(found);
+        warm->death_watch.reset();
+        sandbox->parts = std::move(warm->parts);
+        sandbox->port = warm->port;
+        sandbox->state = State::starting;
+        const SandboxDescription description = describe(sandbox->request);
+        ::explicit_bzero(sandbox->request.agent_token.data(), sandbox->request.agent_token.size());
+        sandbox->request = {};
+        if (auto s = write_down(*sandbox, description); !s) fail(sandbox, s.error());
+        loop_->run_after(refill_delay, [this] { tend_warm(); });
+        return true;
+    }
+    return false;
+}
+
+/// What a slot that is somebody's now has to know. Nothing of it may stay here.
+Status SandboxTable::hand_over(Sandbox& sandbox, const Sandbox& warm) const {
+    const auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(warm.parts.slot));
+    if (auto s = cgroup.set_limits(sandbox.request.limits); !s) return s.error().within("limits");
+    cgroup.set_requests(sandbox.request.cpu_request, sandbox.request.memory_request);
+    if (auto s = set_hostname(warm.parts.pidfd.get(), sandbox.request.hostname); !s) return s;
+    std::string bytes = encode(sandbox.request);
+    auto sent = send_message(warm.parts.control.get(), bytes);
+    ::explicit_bzero(bytes.data(), bytes.size());
+    return sent;
+}
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,129 @@
+#include "runtime/native/slot/slot_agent.hpp"
+
+#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/spawner/message_socket.hpp"
+
+#include <sys/prctl.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <cstring>
+#include <fcntl.h>
+#include <sstream>
+#include <unistd.h>
+
+namespace opensandbox::runtime::native {
+
+namespace {
+
+/// Overwrites the command line that the spawner was started with: it names paths of the host, and
+/// everybody inside can read it.
+void rename_process(std::string_view name) {
+    ::prctl(PR_SET_NAME, "opensandbox");
+    const std::string stat = read_file_or_empty("/proc/self/stat");
+    // Fields 48 and 49, counted from the one after the command's closing parenthesis, the third.
+    std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
+    std::string skipped;
+    for (int field = 3; field < 48; ++field)
+        fields >> skipped;
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    if (!(fields >> begin >> end) || begin == 0 || end <= begin + name.size()) return;
+    auto* text = reinterpret_cast<char*>(begin);  // NOLINT: the kernel gives it as a number
+    std::memset(text, 0, end - begin);
+    std::memcpy(text, name.data(), name.size());
+}
+
+/// A hook is named already.
+Error explain(const Error& error) {
+    if (error.wire().empty()) return error.within("entrypoint");
+    return error.as("NATIVE::" + error.wire());
+}
+
+/// Whether the entrypoint is only there to wait, as clients send it who need none, and the image
+/// has not even that program: the agent then waits by itself, as an image without a shell can be
+/// used.
+bool waits_without_program(const std::vector<std::string>& entrypoint,
+                           const Environment& environment) {
+    static constexpr std::array<std::string_view, 3> kWait{"tail", "-f", "/dev/null"};
+    if (!std::ranges::equal(entrypoint, kWait)) return false;
+    for (const auto& [name, value] : environment) {
+        if (name != "PATH") continue;
+        std::string_view rest = value;
+        while (!rest.empty()) {
+            const std::string directory(rest.substr(0, rest.find(':')));
+            rest.remove_prefix(std::min(rest.size(), directory.size() + 1));
+            if (::access((directory + "/tail").c_str(), X_OK) == 0) return false;
+        }
+    }
+    return true;
+}
+
+}  // namespace
+
+Status settle_process() {
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0) return last_error("open /dev/null");
+    for (const int fd : {0, 1, 2})
+        ::dup2(null, fd);
+    ::close(null);
+    for (int number = 1; number < NSIG; ++number)
+        ::signal(number, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    ::setsid();
+    ::umask(022);
+    rename_process("opensandbox exec");
+    return {};
+}
+
+Status answer(const Message& message) {
+    return send_message(control_descriptor, encode(message));
+}
+
+void fail(std::uint64_t request, const Error& error) {
+    (void)answer(FailedReply{request, error});
+    ::_exit(1);
+}
+
+Message next_message(std::vector<UniqueFd>* descriptors) {
+    auto received = receive_message(control_descriptor);
+    if (!received || received->closed) ::_exit(0);
+    auto message = decode(received->bytes);
+    if (!message) fail(0, message.error());
+    if (descriptors) *descriptors = std::move(received->descriptors);
+    ::explicit_bzero(received->bytes.data(), received->bytes.size());
+    return std::move(*message);
+}
+
+agent::AgentOptions agent_options(Beginning beginning) {
+    CreateRequest& request = beginning.request;
+    agent::AgentOptions options;
+    options.listener = std::move(beginning.listener);
+    options.output_log = std::move(beginning.output);
+    options.publications = std::move(beginning.publications);
+    options.warm = std::move(beginning.warm);
+    options.access_token = std::move(request.agent_token);
+    options.environment = beginning.activated.environment(request);
+    options.working_directory = std::move(request.working_directory);
+    options.uid = beginning.activated.uid;
+    options.gid = beginning.activated.gid;
+    options.init = true;
+    if (!waits_without_program(request.entrypoint, options.environment)) {
+        options.entrypoint = std::move(request.entrypoint);
+    }
+    options.hooks = std::move(request.hooks);
+    options.on_ready = [number = request.request,
+                        keep = beginning.keep_control](const Status& status) {
+        if (!status) fail(number, explain(status.error()));
+        // Nobody would know of a sandbox whose spawner died meanwhile.
+        if (!answer(SlotReady{})) ::_exit(1);
+        if (!keep) ::close(control_descriptor);
+    };
+    return options;
+}
+
+}  // namespace opensandbox::runtime::native

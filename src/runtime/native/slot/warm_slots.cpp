@@ -1,0 +1,186 @@
+#include "runtime/native/slot/warm_slots.hpp"
+
+#include <algorithm>
+#include <unistd.h>
+#include <utility>
+
+namespace opensandbox::runtime::native {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr auto burst_gap = 250ms;
+/// Starting programs is work for a processor; the rest of the host goes on.
+constexpr std::uint32_t max_making = 2;
+
+/// The request without what may differ between sandboxes of one warm slot. Whatever a request has
+/// beside these makes another kind of slot, so that nothing is ever taken for the same by mistake.
+CreateRequest base_of(CreateRequest request) {
+    request.request = 0;
+    request.id.clear();
+    request.env = request.image_env;
+    request.entrypoint.clear();
+    // Control groups change at any time; all other limits are there when a slot becomes warm.
+    request.limits.cpu_cores = 0;
+    request.limits.memory_bytes = 0;
+    request.limits.pids = 0;
+    request.cpu_request = 0;
+    request.memory_request = 0;
+    request.agent_token.clear();
+    request.hostname.clear();
+    return request;
+}
+
+/// All of the base but its name and how many are wanted.
+std::string key_of(CreateRequest base) {
+    base.image.clear();
+    base.warm_pool = {};
+    return encode(base);
+}
+
+bool exists(const CreateRequest& base) {
+    return std::ranges::all_of(
+        base.layers, [](const std::string& layer) { return ::access(layer.c_str(), F_OK) == 0; });
+}
+
+}  // namespace
+
+WarmSlots::Image* WarmSlots::add(const std::string& key, CreateRequest request) {
+    const auto found = images_.find(key);
+    if (found != images_.end()) {
+        if (found->second.request.warm_pool != request.warm_pool)
+            found->second.demand.configure(request.warm_pool);
+        found->second.request = std::move(request);
+        return &found->second;
+    }
+    if (images_.size() >= max_images) return nullptr;
+    Image& image = images_[key];
+    image.demand.configure(request.warm_pool);
+    image.request = std::move(request);
+    return &image;
+}
+
+std::vector<SlotId> WarmSlots::keep(std::vector<CreateRequest> images) {
+    std::map<std::string, CreateRequest> wanted;
+    for (CreateRequest& request : images) {
+        CreateRequest base = base_of(std::move(request));
+        std::string key = key_of(base);
+        wanted.insert_or_assign(std::move(key), std::move(base));
+    }
+    std::erase_if(images_, [&](const auto& item) {
+        if (wanted.contains(item.first)) return false;
+        useless_.insert(useless_.end(), item.second.ready.begin(), item.second.ready.end());
+        return true;
+    });
+    for (auto& [key, request] : wanted)
+        add(key, std::move(request));
+    return std::exchange(useless_, {});
+}
+
+/// Another image has the name now.
+void WarmSlots::forget_predecessors(const std::string& key) {
+    const CreateRequest& present = images_.at(key).request;
+    std::erase_if(images_, [&](const auto& item) {
+        const CreateRequest& other = item.second.request;
+        if (other.image != present.image || other.digest == present.digest) return false;
+        useless_.insert(useless_.end(), item.second.ready.begin(), item.second.ready.end());
+        return true;
+    });
+}
+
+std::optional<SlotId> WarmSlots::take(const CreateRequest& request, Time now) {
+    if (request.warm.empty()) return std::nullopt;
+    CreateRequest base = base_of(request);
+    const std::string key = key_of(base);
+    const bool known = images_.contains(key);
+    Image* image = add(key, std::move(base));
+    if (!image) return std::nullopt;
+    if (!known) forget_predecessors(key);
+    if (now - image->last_take > burst_gap) image->missed = 0;
+    image->last_take = now;
+    image->demand.on_take(now, image->ready.size(), image->missed + 1);
+    if (image->ready.empty()) {
+        ++image->missed;
+        ++misses_;
+        return std::nullopt;
+    }
+    ++hits_;
+    const SlotId slot = image->ready.front();
+    image->ready.pop_front();
+    return slot;
+}
+
+std::optional<WarmSlots::Order> WarmSlots::next(Time now) {
+    std::uint32_t making = 0;
+    for (const auto& [key, image] : images_)
+        making += image.making;
+    if (making >= max_making) return std::nullopt;
+    for (auto& [key, image] : images_) {
+        if (image.ready.size() + image.making >= image.demand.target() || now < image.retry_at) {
+            continue;
+        }
+        ++image.making;
+        return Order{key, image.request};
+    }
+    return std::nullopt;
+}
+
+bool WarmSlots::ready(const std::string& key, SlotId slot) {
+    const auto found = images_.find(key);
+    if (found == images_.end()) return false;
+    Image& image = found->second;
+    if (image.making > 0) --image.making;
+    image.failures = 0;
+    image.ready.push_back(slot);
+    return true;
+}
+
+void WarmSlots::failed(const std::string& key, Time now) {
+    ++failures_;
+    const auto found = images_.find(key);
+    if (found == images_.end()) return;
+    Image& image = found->second;
+    if (image.making > 0) --image.making;
+    image.retry_at =
+        now + std::min<Time::duration>(1s * (1U << std::min(image.failures, 9U)), 5min);
+    ++image.failures;
+}
+
+void WarmSlots::gone(const std::string& key, SlotId slot) {
+    const auto found = images_.find(key);
+    if (found != images_.end()) std::erase(found->second.ready, slot);
+}
+
+std::vector<SlotId> WarmSlots::surplus(Time now) {
+    std::erase_if(images_, [&](const auto& item) {
+        if (exists(item.second.request)) return false;
+        useless_.insert(useless_.end(), item.second.ready.begin(), item.second.ready.end());
+        return true;
+    });
+    for (auto& [key, image] : images_) {
+        image.demand.tend(now);
+        while (image.ready.size() > image.demand.target()) {
+            useless_.push_back(image.ready.front());
+            image.ready.pop_front();
+        }
+    }
+    return std::exchange(useless_, {});
+}
+
+std::string WarmSlots::reference(const std::string& key) const {
+    const auto found = images_.find(key);
+    return found == images_.end() ? std::string() : found->second.request.image;
+}
+
+void WarmSlots::tell(Figures& figures) const {
+    for (const auto& [key, image] : images_) {
+        figures.warm_ready += image.ready.size();
+        figures.warm_target += image.demand.target();
+    }
+    figures.warm_hits = hits_;
+    figures.warm_misses = misses_;
+    figures.warm_failures = failures_;
+}
+
+}  // namespace opensandbox::runtime::native

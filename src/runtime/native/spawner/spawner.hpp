@@ -1,0 +1,84 @@
+#pragma once
+
+#include "runtime/native/network/networks.hpp"
+#include "runtime/native/network/resolver.hpp"
+#include "runtime/native/sandbox/sandbox_table.hpp"
+#include "runtime/native/slot/slot_pool.hpp"
+#include "runtime/native/spawner/event_loop.hpp"
+#include "runtime/native/spawner/host.hpp"
+
+#include <csignal>
+#include <deque>
+#include <list>
+#include <memory>
+#include <set>
+#include <string>
+
+namespace opensandbox::runtime::native {
+
+/// A server of another version sends this, because the messages of both may have nothing in common.
+/// Spawners older than the signal die of it, which costs no sandbox either.
+inline constexpr int hand_over_signal = SIGUSR1;
+
+/// Serves the servers that connect, until nobody needs it: no server and no sandbox for a while.
+class Spawner {
+  public:
+    /// The socket already listens. Borrows the host.
+    Spawner(std::unique_ptr<EventLoop> loop, const Host& host, Journal journal, UniqueFd socket);
+
+    /// Adopts what lives and removes what does not.
+    Status start();
+    enum class End : std::uint8_t {
+        done,        ///< everything is gone, unless sandboxes could not be ended
+        handed_over  ///< sandboxes live on, for the next spawner to adopt
+    };
+    /// Until nobody needs it or `signals` (a signalfd) speaks. hand_over_signal asks for room for
+    /// another spawner, any other for the end.
+    End run(int signals);
+
+  private:
+    struct Connection {
+        UniqueFd socket;
+        bool greeted = false;
+        bool broken = false;
+        std::optional<Figures> told;       ///< the last it was sent
+        std::deque<std::string> outgoing;  ///< what the peer was too slow to take
+        EventLoop::Watch watch;
+        UniqueFd writable_descriptor;
+        std::set<std::string> snapshots;  ///< that it waits for
+        std::set<std::string> bases;      ///< of copies that it makes
+        EventLoop::Watch writable;
+    };
+    using Peer = std::weak_ptr<Connection>;
+
+    Status remove_leftovers(const std::vector<SlotId>& keep);
+    void on_connect();
+    void on_message(const std::shared_ptr<Connection>& peer);
+    void greet(const std::shared_ptr<Connection>& peer, const Hello& hello);
+    void handle(const std::shared_ptr<Connection>& peer, Message message);
+    void take_snapshot(const std::shared_ptr<Connection>& peer, const SnapshotRequest& request);
+    void send_text(const Peer& peer, std::uint64_t request, Result<std::string> text);
+    /// Tells the peer how its request ended.
+    std::function<void(const Status&)> settle(const Peer& peer, std::uint64_t request);
+    void send(const Peer& peer, const Message& message);
+    void flush(const std::shared_ptr<Connection>& peer);
+    void close(const std::shared_ptr<Connection>& peer);
+    bool announce_figures();
+    [[nodiscard]] bool needed() const;
+    void end_everything();
+    void hand_over();
+
+    std::unique_ptr<EventLoop> loop_;
+    const Host* host_;
+    SlotPool pool_;
+    SnapshotTable snapshots_;
+    Resolver resolver_;
+    Networks networks_;
+    SandboxTable sandboxes_;
+    UniqueFd socket_;
+    EventLoop::Watch accept_watch_;
+    std::list<std::shared_ptr<Connection>> peers_;
+    EventLoop::Clock::time_point told_at_{};
+};
+
+}  // namespace opensandbox::runtime::native
