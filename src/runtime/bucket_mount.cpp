@@ -94,10 +94,13 @@ bool is_mounted(const std::string& path) {
 }
 
 /// Asks in another process: whoever asks a file system without a program behind it waits with it.
+/// The kernel itself may answer for a file, from what it remembers; never for a file system.
 Status ask(const std::string& path, int stop) {
     HostCommandOptions options;
     options.stop = stop;
-    return run_host_command({"stat", path}, kAnswerLimit, options);
+    auto answered = run_host_command({"stat", "-f", path}, kAnswerLimit, options);
+    if (answered) answered = run_host_command({"stat", path}, kAnswerLimit, options);
+    return answered;
 }
 
 Status make_mount_point(const model::Volume& volume, const std::string& path) {

@@ -4,6 +4,7 @@ import http.client
 import os
 import signal
 import time
+import urllib.request
 from datetime import datetime, timedelta, timezone
 
 import pytest
@@ -104,7 +105,15 @@ def test_a_published_port_leads_inside(server):
             {"command": "cd /tmp && echo served > index.html && "
              "exec python3 -m http.server 8000 --bind 127.0.0.1", "background": True}))
         endpoint = sandbox.endpoint(8000)["endpoint"]
-        eventually(lambda: "served" in run("curl", "-s", endpoint, check=False).stdout, 20)
+
+        def page():
+            try:
+                with urllib.request.urlopen(f"http://{endpoint}/", timeout=10) as reply:
+                    return reply.read()
+            except OSError:
+                return None
+
+        eventually(lambda: page() == b"served\n", 20)
 
 
 def test_volumes_are_the_hosts(server, scratch):

@@ -12,7 +12,7 @@ TMPFS = "opensandbox.io/tmpfs"
 
 @pytest.fixture(scope="module")
 def shared(scratch):
-    directory = scratch / "shared"
+    directory = scratch / "volumes-shared"
     directory.mkdir()
     return directory
 

@@ -125,6 +125,19 @@ class NativeRuntime final : public Runtime {
                    });
     }
 
+    /// What only looks is asked once more, of the spawner that took the place of a lost one.
+    template <class T, class Ask>
+    Awaitable<Result<T>> look(Ask ask) {
+        Result<T> seen = Error();
+        for (int round = 0; round < 2; ++round) {
+            auto client = co_await link_->client();
+            if (!client) co_return Result<T>(client.error());
+            seen = co_await ask(**client);
+            if (seen || seen.error().code() != ErrorCode::unavailable) break;
+        }
+        co_return seen;
+    }
+
     asio::any_io_executor executor_;
     asio::thread_pool* blocking_;
     std::filesystem::path state_directory_;
@@ -247,9 +260,8 @@ Awaitable<Status> NativeRuntime::destroy(const std::string& id) {
 }
 
 Awaitable<Result<std::vector<Observed>>> NativeRuntime::list() {
-    auto client = co_await link_->client();
-    if (!client) co_return Result<std::vector<Observed>>(client.error());
-    co_return co_await (*client)->list();
+    co_return co_await look<std::vector<Observed>>(
+        [](SpawnerClient& spawner) { return spawner.list(); });
 }
 
 Awaitable<Status> NativeRuntime::pause(const std::string& id) {
@@ -332,9 +344,8 @@ Awaitable<Result<std::string>> NativeRuntime::logs(const std::string& id, const 
     using Shown = Result<std::string>;
     const std::string name = id;
     const LogQuery wanted = query;
-    auto client = co_await link_->client();
-    if (!client) co_return Shown(client.error());
-    auto log = co_await (*client)->output(name);
+    auto log =
+        co_await look<std::string>([name](SpawnerClient& spawner) { return spawner.output(name); });
     if (!log) co_return Shown(log.error());
     co_return Shown(select_lines(*log, wanted));
 }
@@ -342,9 +353,8 @@ Awaitable<Result<std::string>> NativeRuntime::logs(const std::string& id, const 
 Awaitable<Result<Inspection>> NativeRuntime::inspect(const std::string& id) {
     using Seen = Result<Inspection>;
     const std::string name = id;
-    auto client = co_await link_->client();
-    if (!client) co_return Seen(client.error());
-    auto view = co_await (*client)->view(name);
+    auto view =
+        co_await look<std::string>([name](SpawnerClient& spawner) { return spawner.view(name); });
     if (!view) co_return Seen(view.error());
     auto seen = parse_view(*view);
     if (!seen || seen->usage.disk_bytes) co_return seen;
@@ -365,9 +375,9 @@ Awaitable<Result<Inspection>> NativeRuntime::inspect(const std::string& id) {
 Awaitable<Result<std::vector<SandboxUsage>>> NativeRuntime::usage(std::size_t limit) {
     using Measured = Result<std::vector<SandboxUsage>>;
     if (limit == 0) co_return Measured(std::vector<SandboxUsage>());
-    auto client = co_await link_->client();
-    if (!client) co_return Measured(client.error());
-    auto slots = co_await (*client)->slots(static_cast<std::uint32_t>(limit));
+    auto slots = co_await look<std::string>([limit](SpawnerClient& spawner) {
+        return spawner.slots(static_cast<std::uint32_t>(limit));
+    });
     if (!slots) co_return Measured(slots.error());
     std::function<Measured()> measure = [state = state_directory_, text = std::move(*slots)] {
         return Measured(measure_slots(state, text));
