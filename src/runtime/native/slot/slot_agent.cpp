@@ -43,8 +43,8 @@ Error explain(const Error& error) {
 }
 
 /// Whether the entrypoint is only there to wait, as clients send it who need none: the agent waits
-/// as well by itself. That is a process, a third of a megabyte and a millisecond less for each such
-/// sandbox, and images can be used that have not even that program.
+/// as well by itself. That is a process and a third of a megabyte less for each such sandbox, and
+/// images can be used that have not even that program.
 bool only_waits(const std::vector<std::string>& entrypoint) {
     static constexpr std::array<std::string_view, 3> kWait{"tail", "-f", "/dev/null"};
     return std::ranges::equal(entrypoint, kWait);
