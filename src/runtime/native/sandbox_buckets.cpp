@@ -2,6 +2,7 @@
 
 #include "base/identifier.hpp"
 #include "base/log.hpp"
+#include "base/replace_file.hpp"
 #include "image/digest.hpp"
 #include "net/task.hpp"
 #include "runtime/native/kernel/kernel.hpp"
@@ -10,7 +11,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fcntl.h>
 #include <sstream>
 #include <unistd.h>
 
@@ -21,7 +21,6 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr mode_t private_directory = 0700;
-constexpr mode_t private_file = 0600;
 constexpr std::size_t name_length = 32;
 constexpr const char* uses_directory = "uses";
 constexpr const char* key_file = "key";
@@ -29,21 +28,6 @@ constexpr const char* key_file = "key";
 Status make_directory(const fs::path& path) {
     if (::mkdir(path.c_str(), private_directory) == 0 || errno == EEXIST) return {};
     return last_error("mkdir " + path.string());
-}
-
-/// Replaces the file as a whole.
-Status write_whole(const fs::path& path, std::string_view text) {
-    const fs::path fresh = path.string() + ".new";
-    {
-        const UniqueFd out(
-            ::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, private_file));
-        if (!out) return last_error("make " + fresh.string());
-        const auto written = ::write(out.get(), text.data(), text.size());
-        if (written != static_cast<ssize_t>(text.size())) {
-            return last_error("write " + fresh.string());
-        }
-    }
-    return check(::rename(fresh.c_str(), path.c_str()), "rename " + fresh.string());
 }
 
 std::string format_uses(const std::vector<std::string>& paths) {
@@ -89,7 +73,7 @@ struct SandboxBuckets::Names {
         std::string known = read_file_or_empty(root / key_file);
         if (known.empty()) {
             known = new_hex_id() + new_hex_id();
-            if (auto s = write_whole(root / key_file, known); !s) return s;
+            if (auto s = replace_file(root / key_file, known); !s) return s;
         }
         key = std::move(known);
         return {};
@@ -196,7 +180,7 @@ Awaitable<Status> SandboxBuckets::acquire(const SandboxSpec& spec, CreateRequest
         paths.push_back(names_->name(bucket_digest(*volume)));
     // Before anything is mounted, so that a server that comes after this one finds it.
     std::function<Status()> note = [file = root_ / uses_directory / spec.id, paths] {
-        return write_whole(file, format_uses(paths));
+        return replace_file(file, format_uses(paths));
     };
     auto noted = co_await mounts_.run(std::move(note));
     if (!noted) co_return noted.error().as("VOLUME::OSSFS_MOUNT_FAILED");

@@ -205,7 +205,7 @@ TEST_CASE("A watch of one file outlives the file") {
     scratch.file("watched", "");
     WatchStream watch(agent, scratch.at("watched"));
     scratch.file("other", "x");
-    std::ofstream(scratch.at("watched")) << "x";
+    std::ofstream(scratch.at("watched"), std::ios::app) << "x";
     CHECK(watch.line() == "modify " + scratch.at("watched"));
     scratch.file("new", "y");
     fs::rename(scratch.at("new"), scratch.at("watched"));

@@ -202,3 +202,24 @@ TEST_CASE("snapshots of another boot count only once they are on the disk", "[ru
     REQUIRE(succeeded(files.remove_gone()));
     CHECK(files.layers().empty());
 }
+
+TEST_CASE("a killed process leaves nothing of a snapshot, wherever it was", "[runtime][snapshot]") {
+    Directory directory;
+    const SnapshotFiles files(directory.path);
+    REQUIRE(succeeded(files.prepare()));
+    const std::string id = sample().id;
+    const auto interrupt = [&] {
+        fs::create_directories(files.staging(id) / "u" / "half");
+        std::ofstream(files.staging(id + ".json")) << "{\"id\":";
+    };
+    const auto nothing_left = [&] {
+        REQUIRE(succeeded(files.remove_gone()));
+        return fs::is_empty(directory.path / "snapshots" / "staging") && !files.has_gone();
+    };
+    interrupt();
+    REQUIRE(succeeded(files.discard_staged(id)));
+    CHECK(nothing_left());
+    interrupt();
+    REQUIRE(succeeded(files.discard_staged()));
+    CHECK(nothing_left());
+}

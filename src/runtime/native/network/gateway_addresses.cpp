@@ -1,6 +1,7 @@
 #include "runtime/native/network/gateway_addresses.hpp"
 
 #include "base/log.hpp"
+#include "base/replace_file.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 
 #include <algorithm>
@@ -43,12 +44,7 @@ Status record(const Host& host, const Addresses& addresses) {
     std::string text;
     for (const auto& address : addresses)
         text += address.to_string() + "\n";
-    const auto path = record_of(host);
-    const auto fresh = path.string() + ".new";
-    const UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!fd) return last_error("create " + fresh);
-    if (::write(fd.get(), text.data(), text.size()) < 0) return last_error("write " + fresh);
-    return check(::rename(fresh.c_str(), path.c_str()), "rename " + fresh);
+    return replace_file(record_of(host), text);
 }
 
 /// What could not be removed, or must not be.

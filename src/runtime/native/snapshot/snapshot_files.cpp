@@ -3,6 +3,7 @@
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "base/remove_tree.hpp"
+#include "base/replace_file.hpp"
 #include "base/scope_exit.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/layer/layer_copy.hpp"
@@ -25,24 +26,11 @@ namespace {
 
 /// Written by us; an image's environment is in it.
 constexpr std::uintmax_t max_record = 4U << 20;
+constexpr const char* record_suffix = ".json";
 
 bool has_nothing(const fs::path& directory) {
     std::error_code error;
     return fs::is_empty(directory, error) || error;
-}
-
-Status write_whole(const fs::path& path, const std::string& text) {
-    const fs::path fresh = path.string() + ".new";
-    ScopeExit clean([&] { ::unlink(fresh.c_str()); });
-    UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!fd) return last_error("create " + fresh.string());
-    const ssize_t written = ::write(fd.get(), text.data(), text.size());
-    if (written != static_cast<ssize_t>(text.size())) {
-        return Error::from_errno(written < 0 ? errno : ENOSPC, "write " + fresh.string());
-    }
-    if (::rename(fresh.c_str(), path.c_str()) < 0) return last_error("rename " + fresh.string());
-    clean.dismiss();
-    return {};
 }
 
 }  // namespace
@@ -105,7 +93,7 @@ Result<SnapshotRecord> parse_snapshot(std::string_view text) {
 }
 
 fs::path SnapshotFiles::record(const std::string& id) const {
-    return root_ / (id + ".json");
+    return root_ / (id + record_suffix);
 }
 fs::path SnapshotFiles::layer(const std::string& name) const {
     return root_ / "layers" / name;
@@ -143,7 +131,7 @@ Result<std::vector<SnapshotRecord>> SnapshotFiles::read_all() const {
     std::vector<SnapshotRecord> out;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(root_, error)) {
-        if (entry.path().extension() != ".json") continue;
+        if (entry.path().extension() != record_suffix) continue;
         auto found = read(entry.path().stem().string());
         if (found)
             out.push_back(std::move(*found));
@@ -181,7 +169,9 @@ Status SnapshotFiles::make(const SnapshotRecord& record, const fs::path& slot) c
     }
     if (::rename(staged.c_str(), target.c_str()) < 0) return last_error("rename the layer");
     clean.dismiss();
-    auto written = write_whole(this->record(record.id), format_snapshot(record));
+    // Written in staging: what a killed process leaves there is discarded.
+    auto written = replace_file(this->record(record.id), format_snapshot(record),
+                                staging(record.id + record_suffix));
     if (!written) (void)remove_tree(target);
     return written;
 }
@@ -207,6 +197,7 @@ Status SnapshotFiles::remove_record(const std::string& id) const {
 }
 
 Status SnapshotFiles::discard(const fs::path& path) const {
+    if (::unlink(path.c_str()) == 0) return {};  // A record that was not whole yet.
     const fs::path target = root_ / "gone" / (path.filename().string() + "-" + new_hex_id());
     if (::rename(path.c_str(), target.c_str()) < 0 && errno != ENOENT) {
         return last_error("discard " + path.string());
@@ -219,7 +210,8 @@ Status SnapshotFiles::discard_layer(const std::string& name) const {
 }
 
 Status SnapshotFiles::discard_staged(const std::string& id) const {
-    return discard(staging(id));
+    if (auto s = discard(staging(id)); !s) return s;
+    return discard(staging(id + record_suffix));
 }
 
 Status SnapshotFiles::discard_staged() const {

@@ -2,6 +2,7 @@
 
 #include "base/identifier.hpp"
 #include "base/log.hpp"
+#include "base/replace_file.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 
 #include <sys/stat.h>
@@ -9,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <fcntl.h>
 #include <map>
 #include <unistd.h>
@@ -126,18 +126,7 @@ Result<Journal> Journal::open(fs::path directory) {
 }
 
 Status Journal::write(const JournalEntry& entry) const {
-    const fs::path path = directory_ / entry.id;
-    const fs::path fresh = directory_ / (entry.id + ".new");
-    const std::string text = format_entry(entry);
-    UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!fd) return last_error("create " + fresh.string());
-    const ssize_t written = ::write(fd.get(), text.data(), text.size());
-    if (written != static_cast<ssize_t>(text.size())) {
-        const int number = written < 0 ? errno : ENOSPC;
-        ::unlink(fresh.c_str());
-        return Error::from_errno(number, "write " + fresh.string());
-    }
-    return check(::rename(fresh.c_str(), path.c_str()), "rename " + fresh.string());
+    return replace_file(directory_ / entry.id, format_entry(entry));
 }
 
 void Journal::remove(const std::string& id) const {
