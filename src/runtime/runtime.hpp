@@ -169,13 +169,14 @@ struct LogQuery {
 
 /// Figures for /metrics.
 struct Figures {
-    std::uint64_t slots_ready = 0;   ///< blanks waiting
-    std::uint64_t slots_target = 0;  ///< blanks that should be; follows demand
-    std::uint64_t slot_hits = 0;     ///< creates served from a blank
-    std::uint64_t slot_misses = 0;   ///< creates that had to make one
-    std::uint64_t slot_refills = 0;  ///< times that all blanks were there again
-    double slot_refill_seconds = 0;  ///< what these took, in sum
-    std::uint64_t warm_ready = 0;    ///< slots waiting with their image and its programs started
+    std::uint64_t slots_ready = 0;    ///< slots waiting, blank or with an image mounted
+    std::uint64_t slots_mounted = 0;  ///< those with an image mounted among them
+    std::uint64_t slots_target = 0;   ///< slots that should wait; follows demand
+    std::uint64_t slot_hits = 0;      ///< creates served from one of these
+    std::uint64_t slot_misses = 0;    ///< creates that had to make one
+    std::uint64_t slot_refills = 0;   ///< times that all blanks were there again
+    double slot_refill_seconds = 0;   ///< what these took, in sum
+    std::uint64_t warm_ready = 0;     ///< slots waiting with their image and its programs started
     std::uint64_t warm_target = 0;
     std::uint64_t warm_hits = 0;      ///< creates served from one of these
     std::uint64_t warm_misses = 0;    ///< creates that could have been

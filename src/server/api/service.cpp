@@ -28,17 +28,19 @@ void write_sandboxes(telemetry::Exposition& out, const lifecycle::Lifecycle& lif
 }
 
 void write_slots(telemetry::Exposition& out, const runtime::Figures& figures) {
-    out.metric("opensandbox_slots_ready", "gauge", "Blank sandboxes waiting for a create.");
+    out.metric("opensandbox_slots_ready", "gauge", "Slots waiting for a create.");
     out.sample(figures.slots_ready);
-    out.metric("opensandbox_slots_target", "gauge",
-               "Blank sandboxes that should wait; follows demand.");
+    out.metric("opensandbox_slots_mounted", "gauge",
+               "Slots among them that have the image of recent creates mounted.");
+    out.sample(figures.slots_mounted);
+    out.metric("opensandbox_slots_target", "gauge", "Slots that should wait; follows demand.");
     out.sample(figures.slots_target);
-    out.metric("opensandbox_slot_hits_total", "counter", "Creates served from a blank.");
+    out.metric("opensandbox_slot_hits_total", "counter", "Creates served from a slot that waited.");
     out.sample(figures.slot_hits);
     out.metric("opensandbox_slot_misses_total", "counter", "Creates that had to make one.");
     out.sample(figures.slot_misses);
     out.metric("opensandbox_slot_refill_seconds", "summary",
-               "Time from the first missing blank until all were there again.");
+               "Time from the first missing slot until all were there again.");
     out.summary(figures.slot_refill_seconds, figures.slot_refills);
     out.metric("opensandbox_warm_slots_ready", "gauge",
                "Sandboxes waiting with their image and its programs started.");

@@ -106,3 +106,75 @@ TEST_CASE("warm slots are nobody's and end with their spawner", "[runtime][warm]
     REQUIRE(fixture.wait_figures([](const Figures& now) { return now.warm_ready == 2; }));
     CHECK(fixture.list().empty());
 }
+
+namespace {
+
+constexpr std::uint32_t pool_size = 4;
+
+/// Asks for the same image until slots of the pool wait with it mounted.
+void ask_until_mounted(SpawnerFixture& fixture) {
+    for (int i = 0; i < 2; ++i) {
+        const SandboxSpec spec = SpawnerFixture::shell("sleep 1000");
+        REQUIRE(succeeded(fixture.create(spec)));
+        REQUIRE(succeeded(fixture.destroy(spec.id)));
+    }
+    REQUIRE(fixture.wait_figures(
+        [](const Figures& now) { return now.slots_mounted == 1 && now.slots_ready == pool_size; }));
+}
+
+}  // namespace
+
+TEST_CASE("a slot that waits with the image mounted becomes the sandbox that was asked for",
+          "[runtime][warm]") {
+    SpawnerFixture fixture(pool_size);
+    ask_until_mounted(fixture);
+    CHECK(fixture.list().empty());
+    const Census before = fixture.census();
+    for (std::uint64_t number = 1; number <= 2; ++number) {
+        SandboxSpec spec = SpawnerFixture::shell(report);
+        spec.env = {{"GREETING", "hello" + std::to_string(number)}};
+        const auto agent = fixture.create(spec);
+        REQUIRE(succeeded(agent));
+        CHECK(http_get(*agent, "/ping", "token").starts_with("HTTP/1.1 200"));
+        CHECK(http_get(*agent, "/ping", "wrong").starts_with("HTTP/1.1 401"));
+        const std::string name = spec.id.substr(0, 8);
+        const std::string text = wait_output(fixture, spec.id, "end\n");
+        CHECK(text.find("name " + name + " " + name + " " + name + "\n") != std::string::npos);
+        CHECK(text.find("hosts 1\n") != std::string::npos);
+        CHECK(text.find("greeting hello" + std::to_string(number) + "\n") != std::string::npos);
+        CHECK(text.find("mark") == std::string::npos);
+        REQUIRE(succeeded(fixture.destroy(spec.id)));
+        REQUIRE(fixture.wait_figures([&](const Figures& now) {
+            return now.slots_mounted == 1 && now.slots_ready == pool_size &&
+                   now.slot_hits == 2 + number && now.slot_misses == 0 && now.warm_hits == 0;
+        }));
+    }
+    const Census after = fixture.census();
+    CHECK(after.links.size() == before.links.size());
+    CHECK(after.cgroups.size() == before.cgroups.size());
+    CHECK(after.files.size() == before.files.size());
+    CHECK(after.processes.size() == before.processes.size());
+}
+
+TEST_CASE("a slot that waits with the image mounted gets the limits of its sandbox",
+          "[runtime][warm]") {
+    SpawnerFixture fixture(pool_size);
+    ask_until_mounted(fixture);
+    SandboxSpec spec = SpawnerFixture::shell("exec python3 -c 'x = b\"1\" * (400 << 20)'");
+    spec.limits.memory_bytes = 128 << 20;
+    REQUIRE(succeeded(fixture.create(spec)));
+    CHECK(fixture.wait_exit(spec.id).reason == "OOM_KILLED");
+    CHECK(fixture.wait_figures([](const Figures& now) { return now.slot_hits == 3; }));
+}
+
+TEST_CASE("slots that wait with an image mounted end with their spawner", "[runtime][warm]") {
+    SpawnerFixture fixture(pool_size);
+    ask_until_mounted(fixture);
+    fixture.kill_spawner();
+    fixture.start_spawner();
+    REQUIRE(fixture.wait_figures(
+        [](const Figures& now) { return now.slots_mounted == 0 && now.slots_ready == pool_size; }));
+    const SandboxSpec spec = SpawnerFixture::shell("exit 3");
+    REQUIRE(succeeded(fixture.create(spec)));
+    CHECK(fixture.wait_exit(spec.id).code == 3);
+}

@@ -195,3 +195,106 @@ TEST_CASE("the images kept warm are bounded", "[runtime][warm]") {
     warm.tell(figures);
     CHECK(figures.warm_target == WarmSlots::max_images);
 }
+
+namespace {
+
+CreateRequest plain(const std::string& image) {
+    CreateRequest request = request_for(image + ":1", "sha256:" + image);
+    request.warm.clear();
+    request.warm_pool = {};
+    return request;
+}
+
+std::uint64_t mounted_ready(const WarmSlots& warm) {
+    runtime::Figures figures;
+    warm.tell(figures);
+    CHECK(figures.warm_ready == 0);
+    return figures.slots_mounted;
+}
+
+}  // namespace
+
+TEST_CASE("an image that is asked for again waits mounted in a part of the pool's slots",
+          "[runtime][warm]") {
+    WarmSlots warm;
+    std::uint32_t serial = 0;
+    CHECK_FALSE(warm.take(plain("a"), start));
+    CHECK_FALSE(warm.next(start));
+    warm.share(3, 60);
+    // Many images are asked for but once.
+    CHECK_FALSE(warm.take(plain("a"), start));
+    CHECK_FALSE(warm.next(start));
+    CHECK_FALSE(warm.take(plain("a"), start + 1s));
+    CHECK_FALSE(warm.next(start + 1s, false));
+    CHECK(fill(warm, start + 1s, serial) == 1);
+    CHECK(warm.mounted() == 1);
+    CHECK(mounted_ready(warm) == 1);
+    CHECK(warm.take(plain("a"), start + 2s));
+    CHECK(warm.mounted() == 0);
+    // A burst of ten wants more than there may be.
+    for (int i = 0; i < 10; ++i)
+        CHECK_FALSE(warm.take(plain("a"), start + 3s));
+    CHECK(fill(warm, start + 3s, serial) == 3);
+    // Of another image there are none until some of these went.
+    CHECK_FALSE(warm.take(plain("b"), start + 4s));
+    CHECK_FALSE(warm.take(plain("b"), start + 5s));
+    CHECK_FALSE(warm.next(start + 5s));
+    warm.share(2, 60);
+    CHECK(warm.surplus(start + 5s).size() == 1);
+    warm.share(3, 60);
+    CHECK(fill(warm, start + 5s, serial) == 1);
+    CHECK(warm.take(plain("b"), start + 5s));
+}
+
+TEST_CASE("slots of images that nobody asks for any more become blanks again", "[runtime][warm]") {
+    WarmSlots warm;
+    std::uint32_t serial = 0;
+    warm.share(8, 60);
+    for (int i = 0; i < 5; ++i)
+        (void)warm.take(plain("a"), start);
+    CHECK(fill(warm, start, serial) == 4);
+    std::size_t gone = 0;
+    for (int minute = 1; minute < 10; ++minute)
+        gone += warm.surplus(start + minute * 60s).size();
+    CHECK(gone == 4);
+    CHECK(warm.mounted() == 0);
+}
+
+TEST_CASE("what hardly comes twice alike is not mounted ahead", "[runtime][warm]") {
+    const auto never = [](auto change) {
+        WarmSlots warm;
+        warm.share(8, 60);
+        CreateRequest request = plain("a");
+        change(request);
+        for (int i = 0; i < 3; ++i)
+            (void)warm.take(request, start);
+        return !warm.next(start).has_value();
+    };
+    CHECK_FALSE(never([](CreateRequest&) {}));
+    CHECK(never([](CreateRequest& r) { r.snapshot_layers = {"s"}; }));
+    CHECK(never([](CreateRequest& r) { r.volumes = {{"v", "/v", "", "/v", false}}; }));
+    CHECK(never([](CreateRequest& r) { r.hooks = "{}"; }));
+    CHECK(never([](CreateRequest& r) { r.network = "/n"; }));
+    CHECK(never([](CreateRequest& r) { r.published = {80}; }));
+}
+
+TEST_CASE("images without slots make room for others", "[runtime][warm]") {
+    WarmSlots warm;
+    std::uint32_t serial = 0;
+    warm.share(8, 60);
+    warm.keep({request_for("kept:1", "sha256:kept")});
+    for (std::size_t i = 0; i < 3 * WarmSlots::max_images; ++i) {
+        const std::string name = "image" + std::to_string(i);
+        CHECK_FALSE(warm.take(plain(name), start + std::chrono::seconds(i)));
+    }
+    const auto late = start + 1h;
+    CHECK_FALSE(warm.take(plain("last"), late));
+    CHECK_FALSE(warm.take(plain("last"), late));
+    // That of the image that is kept, and one of the last.
+    CHECK(fill(warm, late, serial) == 2);
+    CHECK(warm.take(plain("last"), late));
+    CHECK(warm.take(request_for("kept:1", "sha256:kept"), late));
+    warm.clear();
+    CHECK(warm.mounted() == 0);
+    CHECK_FALSE(warm.next(late));
+}

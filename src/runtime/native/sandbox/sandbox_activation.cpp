@@ -82,6 +82,9 @@ Status SandboxTable::restore_usr(Sandbox& sandbox) const {
     lowers.emplace_back("/usr");
     // Two overlays cannot share a writable layer.
     sandbox.parts.usr.reset();
+    if (auto s = make_usr_layers(layer_directory(host_->slot_directory(sandbox.parts.slot))); !s) {
+        return s;
+    }
     OverlaySpec spec;
     spec.lowers = lowers;
     spec.user_namespace = sandbox.parts.user_namespace.get();

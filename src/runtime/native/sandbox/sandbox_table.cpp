@@ -38,6 +38,7 @@ void SandboxTable::create(CreateRequest request, Created done) {
     sandbox->created = std::move(done);
     sandboxes_.emplace(sandbox->id, sandbox);
     pool_->begin_service();
+    pool_->note_image(!sandbox->request.usr.empty());
     if (begin_warm(sandbox)) {
         if (!sandbox->failure) follow_start(sandbox, allowed);
         return;

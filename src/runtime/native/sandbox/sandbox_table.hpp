@@ -123,6 +123,8 @@ class SandboxTable {
     Status write_down(Sandbox& sandbox, const SandboxDescription& description) const;
     void follow_start(const Entry& sandbox, EventLoop::Clock::duration allowed);
     bool begin_warm(const Entry& sandbox);
+    void tend_warm_after(EventLoop::Clock::duration delay);
+    [[nodiscard]] bool can_mount_ahead() const;
     Status hand_over(Sandbox& sandbox, const Sandbox& warm) const;
     void start_warm(const WarmSlots::Order& order);
     void fail_warm(const std::string& key, const Error& error);
@@ -174,6 +176,7 @@ class SandboxTable {
     std::map<std::string, Entry> sandboxes_;
     WarmSlots warm_;
     std::map<std::uint32_t, Entry> warming_;  ///< by serial: warm slots, ready or being made
+    bool tending_soon_ = false;
 };
 
 }  // namespace opensandbox::runtime::native

@@ -21,6 +21,8 @@ namespace {
 constexpr auto warming_timeout = 120s;
 /// A sandbox is taken now: what takes its place may wait until that one runs.
 constexpr auto refill_delay = 50ms;
+/// Mounting images ahead waits for a pause of this length.
+constexpr auto quiet_time = 10ms;
 
 /// The sandbox itself may no longer do that.
 Status set_hostname(int pidfd, const std::string& name) {
@@ -41,17 +43,39 @@ void SandboxTable::keep_warm(std::vector<CreateRequest> images) {
 }
 
 void SandboxTable::drop_warm() {
-    keep_warm({});
+    warm_.clear();
     for (const auto& [serial, sandbox] : warming_)
         (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
 }
 
 void SandboxTable::tend_warm() {
     const auto now = EventLoop::Clock::now();
+    warm_.share(can_mount_ahead() ? pool_->lendable() : 0, pool_->idle_seconds());
     for (const SlotId slot : warm_.surplus(now))
         end_warm(slot);
-    while (auto wanted = warm_.next(now))
+    while (const auto wanted = warm_.next(now, pool_->is_quiet(quiet_time))) {
+        pool_->lend(warm_.mounted());
         start_warm(*wanted);
+    }
+    pool_->lend(warm_.mounted());
+}
+
+/// In the next pause: what is served now is not to be slowed down.
+void SandboxTable::tend_warm_after(EventLoop::Clock::duration delay) {
+    if (std::exchange(tending_soon_, true)) return;
+    loop_->run_after(delay, [this] {
+        tending_soon_ = false;
+        tend_warm();
+        if (!pool_->is_quiet(quiet_time)) tend_warm_after(quiet_time);
+    });
+}
+
+/// gVisor's slots begin otherwise; and where no cgroup limits a sandbox, what limits its processes
+/// has to be there before the first of them.
+bool SandboxTable::can_mount_ahead() const {
+    const auto& cgroups = host_->cgroups;
+    return !host_->gvisor() &&
+           (!host_->options.rootless || (cgroups.limits("memory") && cgroups.limits("pids")));
 }
 
 void SandboxTable::end_warm(SlotId slot) {
@@ -135,7 +159,11 @@ void SandboxTable::on_warm_death(const Entry& sandbox, const std::string& key) {
 
 /// The sandbox begins in a slot that waits for one like it; false when there is none.
 bool SandboxTable::begin_warm(const Entry& sandbox) {
+    const bool mounted = sandbox->request.warm.empty();
+    tend_warm_after(refill_delay);
     while (auto slot = warm_.take(sandbox->request, EventLoop::Clock::now())) {
+        if (mounted) pool_->take_lent();
+        pool_->lend(warm_.mounted());
         const auto found = warming_.find(slot->serial);
         if (found == warming_.end()) continue;
         const Entry warm = found->second;
@@ -153,7 +181,6 @@ bool SandboxTable::begin_warm(const Entry& sandbox) {
         ::explicit_bzero(sandbox->request.agent_token.data(), sandbox->request.agent_token.size());
         sandbox->request = {};
         if (auto s = write_down(*sandbox, description); !s) fail(sandbox, s.error());
-        loop_->run_after(refill_delay, [this] { tend_warm(); });
         return true;
     }
     return false;

@@ -29,6 +29,7 @@ class PoolDemand {
     void on_take(Time now, std::uint64_t ready, std::uint64_t waiting);
     /// Lets time pass.
     void tend(Time now);
+    [[nodiscard]] std::uint32_t idle_seconds() const { return settings_.idle_seconds; }
     /// How many to keep ready.
     [[nodiscard]] std::uint32_t target() const;
 

@@ -31,17 +31,21 @@ constexpr std::uint64_t slot_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NE
                                           CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
                                           CLONE_NEWCGROUP;
 
+/// The root of an upper is the root of the mount, whose mode everybody inside sees.
+Status make_layer(const std::filesystem::path& directory) {
+    if (::mkdir(directory.c_str(), 0755) < 0) {
+        if (errno == EEXIST) return Error(ErrorCode::conflict, directory.string() + " exists");
+        return last_error("mkdir " + directory.string());
+    }
+    return check(::chmod(directory.c_str(), 0755), "chmod " + directory.string());
+}
+
 }  // namespace
 
 Status make_layers(const std::filesystem::path& path) {
-    // Two layers, each with the directory that overlayfs works in: the root and the host's /usr.
-    for (const char* name : {"u", "w", "u2", "w2"}) {
-        const auto directory = path / name;
-        // The root of the upper is the root of the mount, whose mode everybody inside sees.
-        if (::mkdir(directory.c_str(), 0755) < 0 || ::chmod(directory.c_str(), 0755) < 0) {
-            return last_error("mkdir " + directory.string());
-        }
-    }
+    // A layer, and the directory that overlayfs works in.
+    for (const char* name : {"u", "w"})
+        if (auto s = make_layer(path / name); !s) return s;
     // Files that every sandbox gets mounted over: were they missing in the image, making them while
     // somebody waits would cost more than the mounts.
     const auto etc = path / "u" / "etc";
@@ -52,6 +56,14 @@ Status make_layers(const std::filesystem::path& path) {
         const auto file = etc / name;
         const UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
         if (!fd || ::fchmod(fd.get(), 0644) < 0) return last_error("create " + file.string());
+    }
+    return {};
+}
+
+Status make_usr_layers(const std::filesystem::path& path) {
+    for (const char* name : {"u2", "w2"}) {
+        auto made = make_layer(path / name);
+        if (!made && made.error().code() != ErrorCode::conflict) return made;
     }
     return {};
 }
@@ -168,7 +180,7 @@ Status SlotMaker::tell_to_begin(SlotId slot, int control) const {
     return send_message(control, message, std::array{programs->runsc.get(), programs->agent.get()});
 }
 
-Result<SlotParts> SlotMaker::make(SlotId slot) {
+Result<SlotParts> SlotMaker::make(SlotId slot, bool usr) {
     cloned_ = 0;
     const auto directory = host_->slot_directory(slot);
     // Undone in reverse order of these declarations: the process first, its directory last.
@@ -203,9 +215,12 @@ Result<SlotParts> SlotMaker::make(SlotId slot) {
     if (!base) return base.error();
     parts.user_namespace = std::move(*user_namespace);
     parts.base = std::move(*base);
-    auto usr = overlay_usr(parts);
-    if (!usr) return usr.error();
-    parts.usr = std::move(*usr);
+    if (usr) {
+        if (auto s = make_usr_layers(layer_directory(directory)); !s) return s.error();
+        auto overlay = overlay_usr(parts);
+        if (!overlay) return overlay.error();
+        parts.usr = std::move(*overlay);
+    }
     if (host_->network()) {
         if (auto s = connect(slot, child->pid); !s) return s.error().within("network");
     }

@@ -17,6 +17,8 @@ inline constexpr const char* gvisor_end_file = "gvisor-end";
 
 /// Makes the directories of the writable layers in `path`.
 Status make_layers(const std::filesystem::path& path);
+/// The same for what goes over the host's /usr, unless they are there.
+Status make_usr_layers(const std::filesystem::path& path);
 
 /// A slot as its owner holds it. Closing `control` ends a blank.
 struct SlotParts {
@@ -26,7 +28,7 @@ struct SlotParts {
     UniqueFd pidfd;
     UniqueFd user_namespace;
     UniqueFd base;  ///< the slot's directory with shifted ids, for build_overlay()
-    UniqueFd usr;   ///< a private overlay over the host's /usr, for the built-in image
+    UniqueFd usr;   ///< a private overlay over the host's /usr, for the built-in image, or none
     std::optional<net::Ipv6Address> address6;  ///< none where IPv6 was off when it was made
 };
 
@@ -38,7 +40,7 @@ class SlotMaker {
 
     /// Returns when the blank waits; on failure nothing is left of it. A conflict means that the
     /// slot's address belongs to somebody else on this host.
-    Result<SlotParts> make(SlotId slot);
+    Result<SlotParts> make(SlotId slot, bool usr);
     /// The process that the last make() cloned, or 0. Its parent must reap it also after a failure.
     [[nodiscard]] pid_t cloned() const { return cloned_; }
     /// Removes link, cgroups and directory, whichever exist; ends what still runs there.
@@ -52,7 +54,7 @@ class SlotMaker {
     Status connect(SlotId slot, pid_t pid);
     Status disconnect(SlotId slot);
     [[nodiscard]] Status tell_to_begin(SlotId slot, int control) const;
-    Result<UniqueFd> overlay_usr(const SlotParts& parts) const;
+    [[nodiscard]] Result<UniqueFd> overlay_usr(const SlotParts& parts) const;
 
     const Host* host_;
     net::RouteSocket routes_;

@@ -33,6 +33,8 @@ constexpr std::size_t worker_count = 4;
 /// What a blank takes of the host, and which part of what is free all of them may have.
 constexpr std::uint64_t blank_bytes = 1 << 20;
 constexpr std::uint64_t memory_part = 4;
+/// So long after the last sandbox of the host's image blanks are still made for it.
+constexpr auto host_image_memory = 10min;
 constexpr std::uint32_t serial_mask = 0xff'ffff;
 
 std::uint64_t available_memory() {
@@ -97,8 +99,7 @@ void SlotPool::tend() {
     demand_.tend(EventLoop::Clock::now());
     const std::uint64_t memory = available_memory() / memory_part / blank_bytes;
     // What is making comes out of the free addresses already.
-    const std::uint64_t room =
-        blanks_.size() + std::min<std::uint64_t>(memory, free_indexes_.size());
+    const std::uint64_t room = waiting() + std::min<std::uint64_t>(memory, free_indexes_.size());
     demand_.limit(static_cast<std::uint32_t>(std::min<std::uint64_t>(room, 1000)));
     retire_surplus();
     note_level();
@@ -108,7 +109,7 @@ void SlotPool::tend() {
 void SlotPool::take(Taker taker) {
     note_activity();
     takers_.push_back(std::move(taker));
-    demand_.on_take(last_activity_, blanks_.size(), takers_.size());
+    demand_.on_take(last_activity_, waiting(), takers_.size());
     // Those that came before have a claim to the oldest blanks, also to one that still matures.
     if (blanks_.size() < takers_.size())
         ++misses_;
@@ -123,6 +124,29 @@ void SlotPool::take_ahead(Taker taker) {
     ahead_.push_back(std::move(taker));
     serve_takers();
     schedule();
+}
+
+void SlotPool::lend(std::size_t count) {
+    if (count == lent_) return;
+    lent_ = count;
+    note_level();
+    schedule();
+}
+
+std::uint32_t SlotPool::lendable() const {
+    constexpr std::uint32_t most_kept = 8;
+    const std::uint32_t target = draining_ ? 0 : demand_.target();
+    return target - std::min(target, std::clamp(target / 4, 1U, most_kept));
+}
+
+void SlotPool::take_lent() {
+    note_activity();
+    demand_.on_take(last_activity_, waiting(), takers_.size() + 1);
+    ++hits_;
+}
+
+bool SlotPool::is_quiet(EventLoop::Clock::duration time) const {
+    return serving_ == 0 && EventLoop::Clock::now() - last_activity_ >= time;
 }
 
 void SlotPool::serve_takers() {
@@ -155,7 +179,7 @@ void SlotPool::fail_takers(const Error& error) {
 /// Measures how long the pool takes to be full again.
 void SlotPool::note_level() {
     const auto now = EventLoop::Clock::now();
-    const bool full = takers_.empty() && blanks_.size() >= demand_.target();
+    const bool full = takers_.empty() && waiting() >= demand_.target();
     if (!full && !short_since_) short_since_ = now;
     if (!full || !short_since_) return;
     ++refills_;
@@ -164,7 +188,7 @@ void SlotPool::note_level() {
 }
 
 void SlotPool::tell(Figures& figures) const {
-    figures.slots_ready = blanks_.size();
+    figures.slots_ready = waiting();
     figures.slots_target = demand_.target();
     figures.slot_hits = hits_;
     figures.slot_misses = misses_;
@@ -175,7 +199,7 @@ void SlotPool::tell(Figures& figures) const {
 /// Ends blanks that are no longer needed, the oldest first.
 void SlotPool::retire_surplus() {
     if (!takers_.empty() || !ahead_.empty()) return;
-    while (blanks_.size() > demand_.target()) {
+    while (!blanks_.empty() && waiting() > demand_.target()) {
         (void)signal_process(blanks_.front().parts.pidfd.get(), SIGKILL);
         retiring_.splice(retiring_.end(), blanks_, blanks_.begin());
     }
@@ -240,7 +264,17 @@ std::size_t SlotPool::coming() const {
 }
 
 bool SlotPool::refill_due() const {
-    return !draining_ && coming() < takers_.size() + ahead_.size() + demand_.target();
+    return !draining_ && coming() + lent_ < takers_.size() + ahead_.size() + demand_.target();
+}
+
+/// Whether blanks are for the host's image too: that takes a seventh of what making one costs.
+bool SlotPool::wants_usr(EventLoop::Clock::time_point now) const {
+    return !asked_for_images_ || now - host_image_at_ < host_image_memory;
+}
+
+void SlotPool::note_image(bool of_host) {
+    asked_for_images_ = true;
+    if (of_host) host_image_at_ = EventLoop::Clock::now();
 }
 
 /// Whoever waits has a new try: what was wrong may be over.
@@ -248,7 +282,7 @@ bool SlotPool::refill_allowed(EventLoop::Clock::time_point now) const {
     if (takers_.size() > coming()) return true;
     if (now < retry_at_) return false;
     if (short_since_ && now - *short_since_ >= refill_patience) return true;
-    return serving_ == 0 && now - last_activity_ >= quiet_time;
+    return is_quiet(quiet_time);
 }
 
 void SlotPool::schedule() {
@@ -269,7 +303,7 @@ bool SlotPool::start_job(WorkerState& state) {
         auto slot = allocate();
         if (slot) {
             state.making = *slot;
-            return send(MakeSlot{*slot});
+            return send(MakeSlot{*slot, wants_usr(now)});
         }
         fail_takers(slot.error());
     }
@@ -291,7 +325,8 @@ void SlotPool::on_worker(std::size_t at) {
     auto message = decode(received->bytes);
     if (!message) return on_worker_death(at);
     if (auto* made = std::get_if<SlotMade>(&*message)) {
-        if (received->descriptors.size() != 5 || !state.making) return on_worker_death(at);
+        const std::size_t count = received->descriptors.size();
+        if ((count != 4 && count != 5) || !state.making) return on_worker_death(at);
         SlotParts parts;
         parts.slot = made->slot;
         parts.pid = made->pid;
@@ -299,7 +334,7 @@ void SlotPool::on_worker(std::size_t at) {
         parts.pidfd = std::move(received->descriptors[1]);
         parts.user_namespace = std::move(received->descriptors[2]);
         parts.base = std::move(received->descriptors[3]);
-        parts.usr = std::move(received->descriptors[4]);
+        if (count == 5) parts.usr = std::move(received->descriptors[4]);
         on_made(state, std::move(parts));
     } else if (auto* failed = std::get_if<SlotFailed>(&*message)) {
         if (state.removing)

@@ -33,6 +33,18 @@ class SlotPool {
     void take(Taker taker);
     /// The same for work that nobody waits for: after everybody else, and not counted as demand.
     void take_ahead(Taker taker);
+    /// So many of the slots asked for are kept elsewhere, or are about to be.
+    void lend(std::size_t count);
+    /// How many may be: some blanks stay for what nobody foresaw.
+    [[nodiscard]] std::uint32_t lendable() const;
+    /// One that was lent is taken now.
+    void take_lent();
+    /// How long a surplus of slots waits before it goes.
+    [[nodiscard]] std::uint32_t idle_seconds() const { return demand_.idle_seconds(); }
+    /// Which kind of image is asked for: blanks are made to suit.
+    void note_image(bool of_host);
+    /// Nobody waits for a sandbox, and nobody did just now.
+    [[nodiscard]] bool is_quiet(EventLoop::Clock::duration time) const;
     /// Lets the number of blanks follow demand; to be called about twice a second.
     void tend();
     /// Removes what the slot had; its process must be dead. Then the slot's address is free again.
@@ -79,7 +91,9 @@ class SlotPool {
     void schedule();
     bool start_job(WorkerState& state);
     [[nodiscard]] std::size_t coming() const;
+    [[nodiscard]] std::size_t waiting() const { return blanks_.size() + lent_; }
     [[nodiscard]] bool refill_due() const;
+    [[nodiscard]] bool wants_usr(EventLoop::Clock::time_point now) const;
     [[nodiscard]] bool refill_allowed(EventLoop::Clock::time_point now) const;
     void note_level();
     void retire_surplus();
@@ -111,6 +125,9 @@ class SlotPool {
     std::set<std::uint32_t> serials_;
     std::uint32_t last_serial_ = 0;
     std::uint32_t serving_ = 0;
+    std::size_t lent_ = 0;
+    bool asked_for_images_ = false;
+    EventLoop::Clock::time_point host_image_at_{};
     std::uint32_t failures_ = 0;  ///< in a row
     EventLoop::Clock::time_point last_activity_{};
     EventLoop::Clock::time_point retry_at_{};

@@ -32,6 +32,12 @@ CreateRequest base_of(CreateRequest request) {
     return request;
 }
 
+/// What hardly ever comes twice alike is not worth mounting ahead.
+bool is_usual(const CreateRequest& request) {
+    return request.snapshot_layers.empty() && request.volumes.empty() && request.hooks.empty() &&
+           request.network.empty() && request.published.empty();
+}
+
 /// All of the base but its name and how many are wanted.
 std::string key_of(CreateRequest base) {
     base.image.clear();
@@ -69,13 +75,44 @@ std::vector<SlotId> WarmSlots::keep(std::vector<CreateRequest> images) {
         wanted.insert_or_assign(std::move(key), std::move(base));
     }
     std::erase_if(images_, [&](const auto& item) {
-        if (wanted.contains(item.first)) return false;
+        if (item.second.is_mounted() || wanted.contains(item.first)) return false;
         useless_.insert(useless_.end(), item.second.ready.begin(), item.second.ready.end());
         return true;
     });
     for (auto& [key, request] : wanted)
         add(key, std::move(request));
     return std::exchange(useless_, {});
+}
+
+void WarmSlots::share(std::uint32_t slots, std::uint32_t idle_seconds) {
+    share_ = slots;
+    idle_seconds_ = idle_seconds;
+}
+
+void WarmSlots::clear() {
+    images_.clear();
+    useless_.clear();
+    share_ = 0;
+}
+
+/// Of an image that declares nothing. The first request for it only makes it known: many are asked
+/// for but once.
+WarmSlots::Image* WarmSlots::add_mounted(const std::string& key, CreateRequest request, Time now) {
+    const auto found = images_.find(key);
+    if (found != images_.end()) return &found->second;
+    if (images_.size() >= max_images) {
+        auto oldest = images_.end();
+        for (auto it = images_.begin(); it != images_.end(); ++it) {
+            const Image& image = it->second;
+            if (!image.is_mounted() || image.slots() > 0) continue;
+            if (oldest == images_.end() || image.last_take < oldest->second.last_take) oldest = it;
+        }
+        if (oldest == images_.end()) return nullptr;
+        images_.erase(oldest);
+    }
+    request.warm_pool = {0, 1000, idle_seconds_};
+    if (Image* image = add(key, std::move(request))) image->last_take = now;
+    return nullptr;
 }
 
 /// Another image has the name now.
@@ -90,40 +127,57 @@ void WarmSlots::forget_predecessors(const std::string& key) {
 }
 
 std::optional<SlotId> WarmSlots::take(const CreateRequest& request, Time now) {
-    if (request.warm.empty()) return std::nullopt;
+    const bool mounted = request.warm.empty();
+    if (mounted && (share_ == 0 || !is_usual(request))) return std::nullopt;
     CreateRequest base = base_of(request);
     const std::string key = key_of(base);
     const bool known = images_.contains(key);
-    Image* image = add(key, std::move(base));
+    Image* image = mounted ? add_mounted(key, std::move(base), now) : add(key, std::move(base));
+    if (!known && images_.contains(key)) forget_predecessors(key);
     if (!image) return std::nullopt;
-    if (!known) forget_predecessors(key);
     if (now - image->last_take > burst_gap) image->missed = 0;
     image->last_take = now;
     image->demand.on_take(now, image->ready.size(), image->missed + 1);
     if (image->ready.empty()) {
         ++image->missed;
-        ++misses_;
+        if (!mounted) ++misses_;
         return std::nullopt;
     }
-    ++hits_;
+    if (!mounted) ++hits_;
     const SlotId slot = image->ready.front();
     image->ready.pop_front();
     return slot;
 }
 
-std::optional<WarmSlots::Order> WarmSlots::next(Time now) {
+std::optional<WarmSlots::Order> WarmSlots::next(Time now, bool quiet) {
     std::uint32_t making = 0;
     for (const auto& [key, image] : images_)
         making += image.making;
     if (making >= max_making) return std::nullopt;
-    for (auto& [key, image] : images_) {
-        if (image.ready.size() + image.making >= image.demand.target() || now < image.retry_at) {
-            continue;
+    std::pair<const std::string, Image>* next = nullptr;
+    for (auto& item : images_) {
+        if (!wants_more(item.second, now) || (item.second.is_mounted() && !quiet)) continue;
+        // Who declares programs comes first, then what was asked for last.
+        if (next && !next->second.is_mounted()) continue;
+        if (!next || !item.second.is_mounted() || item.second.last_take > next->second.last_take) {
+            next = &item;
         }
-        ++image.making;
-        return Order{key, image.request};
     }
-    return std::nullopt;
+    if (!next) return std::nullopt;
+    ++next->second.making;
+    return Order{next->first, next->second.request};
+}
+
+bool WarmSlots::wants_more(const Image& image, Time now) const {
+    if (image.slots() >= image.demand.target() || now < image.retry_at) return false;
+    return !image.is_mounted() || mounted() < share_;
+}
+
+std::size_t WarmSlots::mounted() const {
+    std::size_t count = 0;
+    for (const auto& [key, image] : images_)
+        if (image.is_mounted()) count += image.slots();
+    return count;
 }
 
 bool WarmSlots::ready(const std::string& key, SlotId slot) {
@@ -160,12 +214,25 @@ std::vector<SlotId> WarmSlots::surplus(Time now) {
     });
     for (auto& [key, image] : images_) {
         image.demand.tend(now);
-        while (image.ready.size() > image.demand.target()) {
-            useless_.push_back(image.ready.front());
-            image.ready.pop_front();
+        take_surplus(image, image.demand.target());
+    }
+    while (mounted() > share_) {
+        Image* oldest = nullptr;
+        for (auto& [key, image] : images_) {
+            if (!image.is_mounted() || image.ready.empty()) continue;
+            if (!oldest || image.last_take < oldest->last_take) oldest = &image;
         }
+        if (!oldest) break;
+        take_surplus(*oldest, oldest->ready.size() - 1);
     }
     return std::exchange(useless_, {});
+}
+
+void WarmSlots::take_surplus(Image& image, std::size_t wanted) {
+    while (image.ready.size() > wanted) {
+        useless_.push_back(image.ready.front());
+        image.ready.pop_front();
+    }
 }
 
 std::string WarmSlots::reference(const std::string& key) const {
@@ -175,6 +242,8 @@ std::string WarmSlots::reference(const std::string& key) const {
 
 void WarmSlots::tell(Figures& figures) const {
     for (const auto& [key, image] : images_) {
+        if (image.is_mounted()) figures.slots_mounted += image.ready.size();
+        if (image.is_mounted()) continue;
         figures.warm_ready += image.ready.size();
         figures.warm_target += image.demand.target();
     }

@@ -190,13 +190,15 @@ void fields(auto& a, ExitNotice& m) {
     fields(a, m.exit);
 }
 void fields(auto& a, FiguresNotice& m) {
-    put_all(a, m.figures.slots_ready, m.figures.slots_target, m.figures.slot_hits,
-            m.figures.slot_misses, m.figures.slot_refills, m.figures.slot_refill_seconds,
-            m.figures.warm_ready, m.figures.warm_target, m.figures.warm_hits, m.figures.warm_misses,
-            m.figures.warm_failures, m.figures.sandboxes);
+    put_all(a, m.figures.slots_ready, m.figures.slots_mounted, m.figures.slots_target,
+            m.figures.slot_hits, m.figures.slot_misses, m.figures.slot_refills,
+            m.figures.slot_refill_seconds, m.figures.warm_ready, m.figures.warm_target,
+            m.figures.warm_hits, m.figures.warm_misses, m.figures.warm_failures,
+            m.figures.sandboxes);
 }
 void fields(auto& a, MakeSlot& m) {
     fields(a, m.slot);
+    put_all(a, m.usr);
 }
 void fields(auto& a, RemoveSlot& m) {
     fields(a, m.slot);

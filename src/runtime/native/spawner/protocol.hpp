@@ -183,13 +183,14 @@ struct FiguresNotice {
 /// Spawner to worker: make a blank, or remove all that a slot had.
 struct MakeSlot {
     SlotId slot;
+    bool usr = false;  ///< with an overlay over the host's /usr
 };
 struct RemoveSlot {
     SlotId slot;
 };
 
 /// Worker to spawner, with descriptors: control socket, pidfd, user namespace, slot
-/// directory, overlay over /usr.
+/// directory, and if it was asked for the overlay over /usr.
 struct SlotMade {
     SlotId slot;
     std::int32_t pid = 0;

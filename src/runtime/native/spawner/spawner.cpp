@@ -148,10 +148,13 @@ void Spawner::hand_over() {
     log::info("another spawner takes over");
     for (const auto& peer : std::list(peers_))
         close(peer);
+    sandboxes_.drop_warm();
     pool_.drain();
     const auto deadline = EventLoop::Clock::now() + 30s;
-    while (!(sandboxes_.at_rest() && pool_.idle()) && EventLoop::Clock::now() < deadline)
+    while ((!sandboxes_.at_rest() || sandboxes_.any_warm() || !pool_.idle()) &&
+           EventLoop::Clock::now() < deadline) {
         loop_->run_once(100ms);
+    }
 }
 
 void Spawner::end_everything() {

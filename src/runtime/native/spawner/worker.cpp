@@ -34,16 +34,16 @@ void step_back() {
     if (::setpriority(PRIO_PROCESS, 0, 0) == 0) ::setpriority(PRIO_PROCESS, 0, niceness);
 }
 
-void make(SlotMaker& maker, SlotId slot) {
-    auto made = maker.make(slot);
+void make(SlotMaker& maker, SlotId slot, bool usr) {
+    auto made = maker.make(slot, usr);
     if (!made) {
         (void)send_message(worker_descriptor,
                            encode(SlotFailed{slot, maker.cloned(), made.error()}));
         return;
     }
-    const std::array<int, 5> descriptors{made->control.get(), made->pidfd.get(),
-                                         made->user_namespace.get(), made->base.get(),
-                                         made->usr.get()};
+    std::vector<int> descriptors{made->control.get(), made->pidfd.get(), made->user_namespace.get(),
+                                 made->base.get()};
+    if (made->usr) descriptors.push_back(made->usr.get());
     (void)send_message(worker_descriptor, encode(SlotMade{slot, made->pid}), descriptors);
 }
 
@@ -69,7 +69,7 @@ void remove(SlotMaker& maker, SlotId slot) {
         if (!received || received->closed) ::_exit(0);
         auto message = decode(received->bytes);
         if (!message) ::_exit(1);
-        if (auto* job = std::get_if<MakeSlot>(&*message)) make(*maker, job->slot);
+        if (auto* job = std::get_if<MakeSlot>(&*message)) make(*maker, job->slot, job->usr);
         if (auto* job = std::get_if<RemoveSlot>(&*message)) remove(*maker, job->slot);
     }
 }
