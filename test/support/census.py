@@ -117,6 +117,9 @@ def _processes(executable, directory):
 _PASSING = re.compile(r"(-wal|-shm|-journal|\.log)$")
 # The built-in image is made on its first use and kept, as is the list of images.
 _KEPT = re.compile(r"images/(host(/|$)|index\.json$)")
+#: What slots that wait have or have not, as the images asked for last were: an image mounted ahead, an
+#: overlay over the host's /usr. All else in a slot's directory counts, and the directory itself.
+_AHEAD = re.compile(r"sandboxes/s[0-9a-f]+/(layer/)?(w/work|u2|w2|w2/work)$")
 
 
 def files_of(directory):
@@ -125,13 +128,14 @@ def files_of(directory):
             if _PASSING.search(name):
                 continue
             full = os.path.join(path, name)
-            if _KEPT.match(os.path.relpath(full, directory)):
+            below = os.path.relpath(full, directory)
+            if _KEPT.match(below) or _AHEAD.match(below):
                 continue
             try:
                 mode = os.lstat(full).st_mode
             except OSError:
                 continue
-            yield f"{stat.filemode(mode)[0]} {kind_of(os.path.relpath(full, directory))}"
+            yield f"{stat.filemode(mode)[0]} {kind_of(below)}"
 
 
 def _count(names, tag):

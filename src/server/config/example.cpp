@@ -107,7 +107,8 @@ std::string_view config_skeleton() {
 # Sandboxes made ready before anybody asks for one: creates served from them take milliseconds. As
 # many as `size` always; after a burst that needed more, up to `max`, as far as addresses and a
 # quarter of the free memory reach (1 MiB each). What was not needed for `idle_seconds` goes again,
-# by halves.
+# by halves. Images that are asked for again wait mounted in most of them; a quarter, at most eight,
+# stays for others.
 # size = 8
 # max = 128
 # idle_seconds = 60

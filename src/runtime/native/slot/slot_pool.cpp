@@ -26,8 +26,10 @@ namespace {
 constexpr auto maturing_time = 20ms;
 /// Making blanks slows down whoever is being served, so it waits for a pause of this length.
 constexpr auto quiet_time = 5ms;
-/// But not longer than this: a steady stream of requests has no pauses.
+/// But not longer than this: a steady stream of requests has no pauses. A burst is let through
+/// first, if it has not ended by then either.
 constexpr auto refill_patience = 100ms;
+constexpr auto burst_patience = 500ms;
 /// Making a slot is waiting for the kernel more than computing.
 constexpr std::size_t worker_count = 4;
 /// What a blank takes of the host, and which part of what is free all of them may have.
@@ -281,7 +283,8 @@ void SlotPool::note_image(bool of_host) {
 bool SlotPool::refill_allowed(EventLoop::Clock::time_point now) const {
     if (takers_.size() > coming()) return true;
     if (now < retry_at_) return false;
-    if (short_since_ && now - *short_since_ >= refill_patience) return true;
+    const auto patience = serving_ > 0 ? burst_patience : refill_patience;
+    if (short_since_ && now - *short_since_ >= patience) return true;
     return is_quiet(quiet_time);
 }
 
