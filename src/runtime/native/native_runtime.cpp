@@ -66,7 +66,7 @@ class NativeRuntime final : public Runtime {
         });
         auto started = co_await link_->start();
         if (!started) co_return started;
-        if (!gvisor_) keep_warm();
+        if (!gvisor_) co_await keep_warm();
         co_await restore_buckets();
         co_return started;
     }
@@ -115,14 +115,14 @@ class NativeRuntime final : public Runtime {
     Awaitable<Result<SnapshotReference>> keep(std::string sandbox, std::string name,
                                               bool for_copies);
 
-    /// Tells the spawner which images declare programs to be started ahead.
-    void keep_warm() {
-        asio::post(*blocking_,
-                   [planner = planner_, executor = executor_, weak = std::weak_ptr(link_)] {
-                       asio::post(executor, [images = planner.warm_images(), weak]() mutable {
-                           if (const auto link = weak.lock()) link->keep_warm(std::move(images));
-                       });
-                   });
+    /// Tells the spawner which images declare programs to be started ahead; before the first
+    /// create, which may name others.
+    Awaitable<void> keep_warm() {
+        std::function<std::vector<CreateRequest>()> plan = [planner = planner_] {
+            return planner.warm_images();
+        };
+        link_->keep_warm(
+            co_await net::run_blocking<std::vector<CreateRequest>>(*blocking_, std::move(plan)));
     }
 
     /// What only looks is asked once more, of the spawner that took the place of a lost one.
