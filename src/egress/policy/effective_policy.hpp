@@ -49,8 +49,9 @@ struct NameVerdict {
     Reason reason;
     /// What a learned address may be used for.
     PortSet granted;
-    /// What a rule denies (not the default).
+    /// What a rule denies (not the default), and the first rule that does.
     PortSet refused;
+    Reason refused_by;
     /// The name that decided when a chain was judged: its index.
     std::size_t decided_by = 0;
 };

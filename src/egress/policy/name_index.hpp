@@ -52,6 +52,7 @@ class NameIndex {
     void visit(std::string_view name, const Visit& visit) const;
 
     std::unordered_map<std::string, Entry, Hash, Equal> entries_;
+    std::vector<std::uint32_t> unlimited_;  ///< rules for names that cover all ports, ascending
 };
 
 }  // namespace opensandbox::egress

@@ -1,10 +1,8 @@
 #pragma once
 
-#include "egress/policy/address_rules.hpp"
 #include "egress/policy/effective_policy.hpp"
 
 #include <string_view>
-#include <unordered_set>
 #include <vector>
 
 namespace opensandbox::egress {
@@ -25,11 +23,11 @@ class PolicyDifference {
     [[nodiscard]] bool touches(std::string_view name) const;
     /// What a name was granted and no longer is; empty when nothing was lost.
     [[nodiscard]] PortSet lost(std::string_view name) const;
-    /// The same for an address by its own rules and the default action, learned or not left aside.
-    [[nodiscard]] PortSet lost(const Address& address) const;
+    /// The same for an address; `learned` is whether an allowed name gave it, before and after.
+    [[nodiscard]] PortSet lost(const Address& address, bool learned) const;
 
-    /// Networks in which an address may have lost something: those of changed rules. All of them
-    /// when the default action went from allow to deny.
+    /// Networks in which an address may have lost something: those of changed rules; all addresses
+    /// when the default action went from allow to deny. Without overlap.
     [[nodiscard]] std::vector<AddressBlock> blocks() const;
 
   private:
