@@ -6,7 +6,6 @@
 #include "egress/policy/policy.hpp"
 
 #include <cstddef>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>

@@ -3,9 +3,11 @@
 #include "egress/policy/overlay.hpp"
 #include "egress/policy/policy.hpp"
 
+#include <array>
+#include <cstdint>
 #include <filesystem>
-#include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 /// The files of a policy (network contract 1.2). These block: they read and write files.

@@ -4,6 +4,7 @@
 #include "json/document.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <unordered_set>
 
 namespace opensandbox::egress {
