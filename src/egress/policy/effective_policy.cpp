@@ -1,6 +1,7 @@
 #include "egress/policy/effective_policy.hpp"
 
-#include <optional>
+#include <algorithm>
+#include <set>
 
 namespace opensandbox::egress {
 namespace {
@@ -82,31 +83,73 @@ NameVerdict EffectivePolicy::by_rule(std::uint32_t index) const {
     return verdict;
 }
 
+/// For each port the first of the rules that covers it; `each(first_port, last_port, rule)` gets
+/// stretches of ports in order, kNone where no rule does. Sorted once: many rules for one name must
+/// not make its lookups slow.
+template <class Each>
+void EffectivePolicy::each_stretch(const std::vector<std::uint32_t>& hits, Transport transport,
+                                   const Each& each) const {
+    struct Edge {
+        std::uint32_t port;
+        std::uint32_t rule;
+        bool begins;
+    };
+    std::vector<Edge> edges;
+    for (const std::uint32_t index : hits) {
+        const Scope& scope = rules_[index].target.scope();
+        if (!(transport == Transport::tcp ? scope.tcp : scope.udp)) continue;
+        edges.push_back({scope.ports.first, index, true});
+        edges.push_back({std::uint32_t{scope.ports.last} + 1, index, false});
+    }
+    std::ranges::sort(edges, {}, &Edge::port);
+    constexpr std::uint32_t kEnd = 65536;
+    std::set<std::uint32_t> covering;
+    std::uint32_t from = 0;
+    const auto stretch = [&](std::uint32_t end) {
+        if (end == from) return;
+        each(PortRange(static_cast<std::uint16_t>(from), static_cast<std::uint16_t>(end - 1)),
+             covering.empty() ? NameIndex::kNone : *covering.begin());
+        from = end;
+    };
+    for (const Edge& edge : edges) {
+        stretch(edge.port);
+        if (edge.begins) {
+            covering.insert(edge.rule);
+        } else {
+            covering.erase(edge.rule);
+        }
+    }
+    stretch(kEnd);
+}
+
 NameVerdict EffectivePolicy::by_ports(std::string_view name) const {
     std::vector<std::uint32_t> hits;
     names_.find(name, hits);
     NameVerdict verdict;
-    PortSet open = PortSet::all();  // what no rule decided yet
-    std::optional<std::uint32_t> granting;
-    std::optional<std::uint32_t> refusing;
-    for (const std::uint32_t index : hits) {
-        PortSet decided = PortSet::of(rules_[index].target.scope());
-        decided.keep(open);
-        open.remove(decided);
-        if (decided.empty()) continue;
+    std::uint32_t granting = NameIndex::kNone;
+    std::uint32_t refusing = NameIndex::kNone;
+    const auto decide = [&](std::uint32_t index) -> PortSet* {
+        if (index == NameIndex::kNone) {
+            return default_action() == Action::allow ? &verdict.granted : nullptr;
+        }
         const bool allow = rules_[index].action == Action::allow;
         auto& first = allow ? granting : refusing;
-        if (!first) first = index;
-        (allow ? verdict.granted : verdict.refused).add(decided);
-        if (open.empty()) break;
+        first = std::min(first, index);
+        return allow ? &verdict.granted : &verdict.refused;
+    };
+    for (const Transport transport : {Transport::tcp, Transport::udp}) {
+        each_stretch(hits, transport, [&](PortRange range, std::uint32_t index) {
+            if (PortSet* set = decide(index)) set->append(transport, range);
+        });
     }
-    const bool rest = default_action() == Action::allow && !open.empty();
-    if (rest) verdict.granted.add(open);
+    const bool whole = rules_[hits.back()].target.scope().is_all();
+    if (PortSet* set = decide(whole ? hits.back() : NameIndex::kNone)) set->append_other();
+
     verdict.allowed = !verdict.granted.empty();
-    if (refusing) verdict.refused_by = reason(*refusing);
-    if (granting) {
-        verdict.reason = reason(*granting);
-    } else if (!rest) {
+    if (refusing != NameIndex::kNone) verdict.refused_by = reason(refusing);
+    if (granting != NameIndex::kNone) {
+        verdict.reason = reason(granting);
+    } else if (!verdict.allowed) {
         verdict.reason = verdict.refused_by;
     }
     return verdict;

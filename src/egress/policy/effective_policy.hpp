@@ -100,6 +100,9 @@ class EffectivePolicy {
     [[nodiscard]] NameVerdict by_rule(std::uint32_t index) const;
     [[nodiscard]] NameVerdict by_ports(std::string_view name) const;
     [[nodiscard]] NameVerdict by_default() const;
+    template <class Each>
+    void each_stretch(const std::vector<std::uint32_t>& hits, Transport transport,
+                      const Each& each) const;
 
     Policy user_;
     std::size_t overlay_deny_ = 0;

@@ -54,7 +54,7 @@ bool is_full(const Ranges& ranges) {
     return ranges.size() == 1 && ranges.front() == kAllPorts;
 }
 
-void append(std::string& out, std::string_view name, const Ranges& ranges) {
+void append_text(std::string& out, std::string_view name, const Ranges& ranges) {
     if (ranges.empty()) return;
     if (!out.empty()) out += ' ';
     out += name;
@@ -94,6 +94,15 @@ PortSet PortSet::of(const Scope& scope) {
     return set;
 }
 
+void PortSet::append(Transport transport, PortRange ports) {
+    Ranges& ranges = transport == Transport::tcp ? tcp_ : udp_;
+    if (!ranges.empty() && ranges.back().last + 1 == ports.first) {
+        ranges.back().last = ports.last;
+    } else {
+        ranges.push_back(ports);
+    }
+}
+
 void PortSet::add(const PortSet& other) {
     other_ = other_ || other.other_;
     tcp_ = unite(tcp_, other.tcp_);
@@ -131,8 +140,8 @@ std::string PortSet::to_string() const {
     if (is_all()) return "all";
     if (empty()) return "none";
     std::string out;
-    append(out, "tcp", tcp_);
-    append(out, "udp", udp_);
+    append_text(out, "tcp", tcp_);
+    append_text(out, "udp", udp_);
     if (other_) out += out.empty() ? "other" : " other";
     return out;
 }

@@ -43,6 +43,9 @@ class PortSet {
     static PortSet all();
     static PortSet of(const Scope& scope);
 
+    /// Adds ports behind all that it holds of TCP, or of UDP.
+    void append(Transport transport, PortRange ports);
+    void append_other() { other_ = true; }
     void add(const PortSet& other);
     void remove(const PortSet& other);
     /// Keeps what both hold.

@@ -213,3 +213,27 @@ TEST_CASE("ten thousand rules decide as a scan over them would") {
     }
     CHECK(allowed > 1000);
 }
+
+TEST_CASE("many rules for the ports of one name grant what a scan over them would") {
+    std::vector<std::string> texts;
+    for (int i = 0; i < 600; ++i) {
+        const int first = 1 + (i * 7919) % 2000;
+        texts.push_back((i % 3 == 0 ? "deny" : "allow") + std::string(" a.example:") +
+                        std::to_string(first) + "-" + std::to_string(first + i % 40) +
+                        (i % 5 == 0 ? "/tcp" : ""));
+    }
+    Policy many;
+    for (const std::string& text : texts) many.rules.push_back(test::rule(text));
+    const EffectivePolicy policy({}, many);
+    const NameVerdict verdict = policy.judge_name("a.example");
+    for (const Transport transport : {Transport::tcp, Transport::udp}) {
+        for (std::uint32_t port = 0; port < 2100; ++port) {
+            const auto number = static_cast<std::uint16_t>(port);
+            const bool one = policy.judge_name("a.example", transport, number).allowed;
+            if (verdict.granted.contains(transport, number) != one) FAIL(port);
+            if (one && verdict.refused.contains(transport, number)) FAIL(port);
+        }
+    }
+    CHECK_FALSE(verdict.granted.other());
+    CHECK(verdict.granted.tcp().size() > 10);
+}
