@@ -12,7 +12,8 @@
 namespace opensandbox::egress {
 
 /// Takes secrets out of responses: `[REDACTED]` stands in their place. What it looks for is every
-/// credential, as it is and as it stands in URLs, forms and JSON texts, and the placeholders.
+/// credential, as it is and as it stands in URLs, forms and JSON texts, of basic ones the password
+/// that it holds, and the placeholders.
 /// Credentials of less than 4 bytes are left: half of every text would go. Immutable.
 class Redactor {
   public:

@@ -113,3 +113,17 @@ TEST_CASE("a wiped text leaves nothing in its memory") {
     CHECK(text.capacity() == capacity);
     CHECK(std::string_view(memory, capacity).find_first_not_of('\0') == std::string_view::npos);
 }
+
+TEST_CASE("the password within a basic credential is a secret, too") {
+    Binding binding;
+    binding.auth.type = AuthType::basic;
+    binding.auth.headers.emplace_back();
+    binding.auth.headers.back().credential = "c";
+    const Redactor redactor({secret("dXNlcjpwYXNzd29yZA==")}, {binding});
+    CHECK(redactor.redact("X-Echo", "dXNlcjpwYXNzd29yZA==") == "[REDACTED]");
+    CHECK(redactor.redact("X-Echo", "user:password") == "[REDACTED]");
+    CHECK(redactor.redact("X-Echo", "it is password") == "it is [REDACTED]");
+    CHECK_FALSE(redactor.redact("X-Echo", "user").has_value());
+    const Redactor bearer({secret("dXNlcjpwYXNzd29yZA==")}, {});
+    CHECK_FALSE(bearer.redact("X-Echo", "user:password").has_value());
+}
