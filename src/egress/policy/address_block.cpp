@@ -131,10 +131,16 @@ const std::vector<AddressBlock>& special_blocks() {
     return kBlocks;
 }
 
-bool is_special(const Address& address) {
+std::optional<AddressBlock> special_block_of(const Address& address) {
     const AddressBlock single(address);
-    return std::ranges::any_of(special_blocks(),
-                               [&](const AddressBlock& block) { return block.contains(single); });
+    for (const AddressBlock& block : special_blocks()) {
+        if (block.contains(single)) return block;
+    }
+    return std::nullopt;
+}
+
+bool is_special(const Address& address) {
+    return special_block_of(address).has_value();
 }
 
 }  // namespace opensandbox::egress

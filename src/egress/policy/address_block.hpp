@@ -7,6 +7,7 @@
 #include <array>
 #include <compare>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -69,6 +70,9 @@ std::vector<AddressBlock> without_overlap(std::vector<AddressBlock> blocks);
 /// metadata), unique local, multicast, reserved, and the IPv6 forms that carry an IPv4 address.
 /// A name that resolves to one is refused (rebinding) unless a rule allows the address itself.
 bool is_special(const Address& address);
+
+/// The network of special_blocks() that holds the address, if any.
+std::optional<AddressBlock> special_block_of(const Address& address);
 
 /// The networks behind is_special(), without overlap.
 const std::vector<AddressBlock>& special_blocks();

@@ -19,8 +19,10 @@ AddressIndex::AddressIndex(const std::vector<Rule>& rules, Action action) : rule
 }
 
 template <class Visit>
-void AddressIndex::visit(const Address& address, const Visit& visit) const {
+void AddressIndex::visit(const Address& address, unsigned shortest_prefix,
+                         const Visit& visit) const {
     for (const unsigned length : address.is_v6() ? lengths_v6_ : lengths_v4_) {
+        if (length < shortest_prefix) continue;
         const auto found = entries_.find(AddressBlock(address, length));
         if (found == entries_.end()) continue;
         for (const std::uint32_t index : found->second)
@@ -31,7 +33,7 @@ void AddressIndex::visit(const Address& address, const Visit& visit) const {
 std::uint32_t AddressIndex::first(const Address& address, Transport transport,
                                   std::uint16_t port) const {
     std::uint32_t lowest = kNone;
-    visit(address, [&](std::uint32_t index) {
+    visit(address, 0, [&](std::uint32_t index) {
         if (index < lowest && (*rules_)[index].target.scope().covers(transport, port)) {
             lowest = index;
         }
@@ -39,9 +41,9 @@ std::uint32_t AddressIndex::first(const Address& address, Transport transport,
     return lowest;
 }
 
-PortSet AddressIndex::ports(const Address& address) const {
+PortSet AddressIndex::ports(const Address& address, unsigned shortest_prefix) const {
     PortSet ports;
-    visit(address, [&](std::uint32_t index) {
+    visit(address, shortest_prefix, [&](std::uint32_t index) {
         if (!ports.is_all()) ports.add(PortSet::of((*rules_)[index].target.scope()));
     });
     return ports;

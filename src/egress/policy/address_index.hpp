@@ -19,12 +19,13 @@ class AddressIndex {
     /// The lowest index of a rule that covers this address and port; kNone when there is none.
     [[nodiscard]] std::uint32_t first(const Address& address, Transport transport,
                                       std::uint16_t port) const;
-    /// What the rules for this address cover together.
-    [[nodiscard]] PortSet ports(const Address& address) const;
+    /// What the rules for this address cover together; those for networks wider than
+    /// `shortest_prefix` are left out.
+    [[nodiscard]] PortSet ports(const Address& address, unsigned shortest_prefix = 0) const;
 
   private:
     template <class Visit>
-    void visit(const Address& address, const Visit& visit) const;
+    void visit(const Address& address, unsigned shortest_prefix, const Visit& visit) const;
 
     const std::vector<Rule>* rules_ = nullptr;
     std::unordered_map<AddressBlock, std::vector<std::uint32_t>, AddressBlockHash> entries_;

@@ -23,15 +23,9 @@ std::vector<ScopedBlocks> to_blocks(Grouped groups) {
     return out;
 }
 
-/// The part of a block that is special.
-void add_special(const AddressBlock& block, std::vector<AddressBlock>& into) {
-    for (const AddressBlock& special : special_blocks()) {
-        if (special.contains(block)) {
-            into.push_back(block);
-        } else if (block.contains(special)) {
-            into.push_back(special);
-        }
-    }
+bool lies_in_special(const AddressBlock& block) {
+    const auto special = special_block_of(block.network());
+    return special && special->contains(block);
 }
 
 }  // namespace
@@ -46,11 +40,7 @@ AddressRules address_rules(const EffectivePolicy& policy) {
         auto& group = rule.action == Action::deny ? deny : allow;
         group[target.scope()].push_back(target.block());
         if (rule.action == Action::deny) continue;
-        std::vector<AddressBlock> part;
-        add_special(target.block(), part);
-        if (part.empty()) continue;
-        auto& list = special[target.scope()];
-        list.insert(list.end(), part.begin(), part.end());
+        if (lies_in_special(target.block())) special[target.scope()].push_back(target.block());
     }
     AddressRules rules;
     rules.default_action = policy.default_action();

@@ -21,7 +21,8 @@ struct ScopedBlocks {
 struct AddressRules {
     AddressRules() = default;
     std::vector<ScopedBlocks> deny;
-    /// The part of `allow` within special_blocks(): only what a rule names may be reached there.
+    /// Those of `allow` that lie within special_blocks(): only what a rule names so may be reached
+    /// there. A wider one, such as 0.0.0.0/0, is not among them.
     std::vector<ScopedBlocks> allow_special;
     std::vector<ScopedBlocks> allow;
     Action default_action = Action::deny;

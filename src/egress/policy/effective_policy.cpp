@@ -216,14 +216,23 @@ Verdict EffectivePolicy::judge_address(const Address& address, Transport transpo
     return verdict;
 }
 
-PortSet EffectivePolicy::literally_allowed(const Address& address) const {
+PortSet EffectivePolicy::allowed_by_address(const Address& address) const {
     PortSet ports = allowed_.ports(address);
     if (!ports.empty()) ports.remove(denied_.ports(address));
     return ports;
 }
 
-PortSet EffectivePolicy::literally_denied(const Address& address) const {
+PortSet EffectivePolicy::denied_by_address(const Address& address) const {
     return denied_.ports(address);
+}
+
+PortSet EffectivePolicy::learnable(const Address& address, const PortSet& granted) const {
+    PortSet ports = granted;
+    if (const auto special = special_block_of(address)) {
+        ports.keep(allowed_.ports(address, special->prefix()));
+    }
+    if (!ports.empty()) ports.remove(denied_.ports(address));
+    return ports;
 }
 
 }  // namespace opensandbox::egress

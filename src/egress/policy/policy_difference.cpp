@@ -41,8 +41,8 @@ PortSet without(PortSet from, const PortSet& what) {
 
 PortSet permitted(const EffectivePolicy& policy, const Address& address, bool learned) {
     const bool open = learned || policy.default_action() == Action::allow;
-    if (!open) return policy.literally_allowed(address);
-    return without(PortSet::all(), policy.literally_denied(address));
+    if (!open) return policy.allowed_by_address(address);
+    return without(PortSet::all(), policy.denied_by_address(address));
 }
 
 }  // namespace

@@ -161,26 +161,17 @@ void read_intercept_ports(Reader& reader, SidecarOptions& options) {
     }
 }
 
+/// What the interceptor's own parser does not see: whether the two go with the rest.
 void read_upstream_proxy(Reader& reader, SidecarOptions& options) {
-    const std::string text = reader.egress("UPSTREAM_PROXY");
-    const std::string authorization = reader.egress("UPSTREAM_PROXY_AUTH");
-    if (text.empty()) {
-        if (!authorization.empty()) reader.fail("UPSTREAM_PROXY_AUTH", "needs UPSTREAM_PROXY");
+    options.upstream_proxy = reader.egress("UPSTREAM_PROXY");
+    options.upstream_proxy_authorization = reader.egress("UPSTREAM_PROXY_AUTH");
+    if (options.upstream_proxy.empty()) {
+        if (!options.upstream_proxy_authorization.empty()) {
+            reader.fail("UPSTREAM_PROXY_AUTH", "needs UPSTREAM_PROXY");
+        }
         return;
     }
-    auto proxy = parse_upstream_proxy(text);
-    // The text is not told: it may hold a password.
-    if (!proxy) {
-        return reader.fail("UPSTREAM_PROXY", "must be http://host[:port] or https://host[:port]");
-    }
-    if (!options.intercept) {
-        return reader.fail("UPSTREAM_PROXY", "needs MITMPROXY_TRANSPARENT");
-    }
-    const bool clean = std::ranges::none_of(
-        authorization, [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; });
-    if (!clean) return reader.fail("UPSTREAM_PROXY_AUTH", "must not have control characters");
-    proxy->authorization = authorization;
-    options.upstream_proxy = std::move(proxy);
+    if (!options.intercept) reader.fail("UPSTREAM_PROXY", "needs MITMPROXY_TRANSPARENT");
 }
 
 void read_interception(Reader& reader, SidecarOptions& options) {

@@ -30,15 +30,6 @@ struct DnsUpstream {
     friend bool operator==(const DnsUpstream&, const DnsUpstream&) = default;
 };
 
-/// A proxy that connections to the world go through (CONNECT).
-struct UpstreamProxy {
-    UpstreamProxy() = default;
-    bool tls = false;
-    std::string host;  ///< a name or an address, without brackets
-    std::uint16_t port = 0;
-    std::string authorization;  ///< the whole value of Proxy-Authorization; may be empty
-};
-
 /// The sidecar's environment (network contract 1.3). Variables that are set to nothing count as
 /// unset.
 struct SidecarOptions {
@@ -70,8 +61,9 @@ struct SidecarOptions {
     std::vector<std::uint16_t> intercept_ports{80, 443};  ///< destination ports
     std::string upstream_trust_directory = "/etc/ssl/certs";
     bool upstream_insecure = false;
-    std::string upstream_extra_ca;  ///< a PEM file, or empty
-    std::optional<UpstreamProxy> upstream_proxy;
+    std::string upstream_extra_ca;             ///< a PEM file, or empty
+    std::string upstream_proxy;                ///< a URL that the interceptor reads, or empty
+    std::string upstream_proxy_authorization;  ///< the whole value of Proxy-Authorization
 
     bool vault_requires_tls = false;
     bool vault_requires_scoped_match = false;

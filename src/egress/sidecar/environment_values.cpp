@@ -107,31 +107,6 @@ std::optional<DnsUpstream> parse_dns_upstream(std::string_view text) {
     return DnsUpstream(*address, *port);
 }
 
-std::optional<UpstreamProxy> parse_upstream_proxy(std::string_view text) {
-    text = trim_value(text);
-    UpstreamProxy proxy;
-    const auto colon = text.find("://");
-    const std::string scheme = lower_case(text.substr(0, colon));
-    if (colon == text.npos || (scheme != "http" && scheme != "https")) return std::nullopt;
-    proxy.tls = scheme == "https";
-    text.remove_prefix(colon + 3);
-    if (text.ends_with('/')) text.remove_suffix(1);
-    const auto parts = split_host_port(text);
-    if (!parts) return std::nullopt;
-    if (const auto address = parse_literal(parts->host)) {
-        proxy.host = address->to_string();
-    } else if (const auto name = parse_host_name(parts->host)) {
-        proxy.host = *name;
-    } else {
-        return std::nullopt;
-    }
-    const std::uint16_t usual = proxy.tls ? 443 : 80;
-    const auto port = parts->has_port ? parse_port(parts->port) : usual;
-    if (!port) return std::nullopt;
-    proxy.port = *port;
-    return proxy;
-}
-
 std::optional<bool> parse_mode(std::string_view text) {
     bool dns = false;
     bool nft = false;

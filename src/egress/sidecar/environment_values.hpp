@@ -27,8 +27,6 @@ std::optional<Address> parse_literal(std::string_view text);
 std::optional<ListenAddress> parse_listen_address(std::string_view text);
 /// "ip", "ip:port", "[v6]", "[v6]:port", "v6"; port 53 unless it says.
 std::optional<DnsUpstream> parse_dns_upstream(std::string_view text);
-/// "http://host[:port]", or https.
-std::optional<UpstreamProxy> parse_upstream_proxy(std::string_view text);
 /// "dns" and "dns+nft" in any case and order: whether nft is among them.
 std::optional<bool> parse_mode(std::string_view text);
 std::optional<log::Level> parse_log_level(std::string_view text);

@@ -174,15 +174,31 @@ TEST_CASE("of addresses a denial beats what was learned, and that beats the rest
 }
 
 TEST_CASE("a rule for the address itself is what lets a special address be learned") {
-    const EffectivePolicy policy({}, test::policy({"allow 10.0.0.0/8", "deny 10.0.0.0/24:22",
-                                                   "allow 192.168.0.1:80", "allow x.example"},
-                                                  Action::allow));
-    CHECK(policy.literally_allowed(address("10.5.0.1")).is_all());
-    CHECK_FALSE(policy.literally_allowed(address("10.0.0.1")).contains(Transport::tcp, 22));
-    CHECK(policy.literally_allowed(address("10.0.0.1")).contains(Transport::tcp, 23));
-    CHECK(policy.literally_allowed(address("192.168.0.1")).to_string() == "tcp 80 udp 80");
-    CHECK(policy.literally_allowed(address("172.16.0.1")).empty());
-    CHECK(policy.literally_denied(address("10.0.0.1")).to_string() == "tcp 22 udp 22");
+    const EffectivePolicy policy(
+        {}, test::policy({"allow 10.0.0.0/8", "deny 10.0.0.0/24:22", "allow 192.168.0.1:80",
+                          "allow x.example", "allow 0.0.0.0/0", "allow ::/0", "deny 9.9.9.9:25"},
+                         Action::allow));
+    const auto learnable = [&](std::string_view text, const PortSet& granted = PortSet::all()) {
+        return policy.learnable(address(text), granted);
+    };
+    CHECK(learnable("10.5.0.1").is_all());
+    CHECK_FALSE(learnable("10.0.0.1").contains(Transport::tcp, 22));
+    CHECK(learnable("10.0.0.1").contains(Transport::tcp, 23));
+    CHECK(learnable("192.168.0.1").to_string() == "tcp 80 udp 80");
+    // A wider network does not open a special one.
+    CHECK(learnable("172.16.0.1").empty());
+    CHECK(learnable("169.254.169.254").empty());
+    CHECK(learnable("fd00::1").empty());
+    CHECK(learnable("::ffff:8.8.8.8").empty());
+    CHECK(learnable("8.8.8.8").is_all());
+    CHECK_FALSE(learnable("9.9.9.9").contains(Transport::tcp, 25));
+    const PortSet https = PortSet::of(Scope(true, false, {443, 443}));
+    CHECK(learnable("8.8.8.8", https) == https);
+    CHECK(learnable("10.5.0.1", https) == https);
+    CHECK(learnable("192.168.0.1", https).empty());
+
+    CHECK(policy.allowed_by_address(address("172.16.0.1")).is_all());
+    CHECK(policy.denied_by_address(address("10.0.0.1")).to_string() == "tcp 22 udp 22");
 }
 
 TEST_CASE("ten thousand rules decide as a scan over them would") {
@@ -223,7 +239,8 @@ TEST_CASE("many rules for the ports of one name grant what a scan over them woul
                         (i % 5 == 0 ? "/tcp" : ""));
     }
     Policy many;
-    for (const std::string& text : texts) many.rules.push_back(test::rule(text));
+    for (const std::string& text : texts)
+        many.rules.push_back(test::rule(text));
     const EffectivePolicy policy({}, many);
     const NameVerdict verdict = policy.judge_name("a.example");
     for (const Transport transport : {Transport::tcp, Transport::udp}) {

@@ -71,7 +71,7 @@ TEST_CASE("an empty environment gives the contract's defaults") {
         CHECK(made.intercept_port == 18081);
         CHECK(made.intercept_ports == std::vector<std::uint16_t>{80, 443});
         CHECK(made.upstream_trust_directory == "/etc/ssl/certs");
-        CHECK_FALSE(made.upstream_proxy.has_value());
+        CHECK(made.upstream_proxy.empty());
         CHECK_FALSE(made.vault_requires_tls);
         CHECK(made.active_socket == "/run/opensandbox/credential-proxy/active.sock");
     }
@@ -145,10 +145,8 @@ TEST_CASE("every variable is read") {
     CHECK(made.upstream_insecure);
     CHECK(made.intercept_ports == std::vector<std::uint16_t>{80, 443, 8443});
     CHECK(made.upstream_extra_ca == "/ca.pem");
-    CHECK(made.upstream_proxy->tls);
-    CHECK(made.upstream_proxy->host == "proxy.example");
-    CHECK(made.upstream_proxy->port == 3128);
-    CHECK(made.upstream_proxy->authorization == "Basic eDp5");
+    CHECK(made.upstream_proxy == "https://proxy.example:3128/");
+    CHECK(made.upstream_proxy_authorization == "Basic eDp5");
     CHECK(made.vault_requires_tls);
     CHECK(made.vault_trusted_proxies.size() == 2);
     CHECK(made.vault_requires_scoped_match);
@@ -208,29 +206,11 @@ TEST_CASE("values that would leave something open are refused") {
                Catch::Contains("not supported"));
 }
 
-TEST_CASE("a proxy upstream needs interception and tells nothing of its password") {
-    const Variables on{{"MITMPROXY_TRANSPARENT", "1"}};
-    const auto with = [&](const std::string& proxy) {
-        Variables variables = on;
-        variables["UPSTREAM_PROXY"] = proxy;
-        return variables;
-    };
-    CHECK(options(with("http://10.0.0.1")).upstream_proxy->port == 80);
-    CHECK(options(with("https://[fd00::1]")).upstream_proxy->host == "fd00::1");
-    CHECK(options(with("https://[fd00::1]")).upstream_proxy->port == 443);
-    for (const char* proxy : {"proxy:3128", "socks5://p.example", "http://", "http://p.example/x",
-                              "http://hunter2:hunter2@p.example", "http://p.example:0"}) {
-        INFO(proxy);
-        CHECK_THAT(refusal(with(proxy)), Catch::StartsWith("OPENSANDBOX_EGRESS_UPSTREAM_PROXY: ") &&
-                                             !Catch::Contains("hunter2"));
-    }
-    CHECK_THAT(refusal({{"UPSTREAM_PROXY", "http://p.example"}}),
-               Catch::Contains("needs MITMPROXY_TRANSPARENT"));
+TEST_CASE("a proxy upstream needs interception") {
+    CHECK_THAT(refusal({{"UPSTREAM_PROXY", "http://hunter2@p.example"}}),
+               Catch::Contains("needs MITMPROXY_TRANSPARENT") && !Catch::Contains("hunter2"));
     CHECK_THAT(refusal({{"UPSTREAM_PROXY_AUTH", "Basic x"}}),
-               Catch::Contains("needs UPSTREAM_PROXY"));
-    Variables dirty = with("http://p.example");
-    dirty["UPSTREAM_PROXY_AUTH"] = "a\r\nb";
-    CHECK_THAT(refusal(dirty), Catch::Contains("control characters"));
+               Catch::Contains("needs UPSTREAM_PROXY") && !Catch::Contains("Basic"));
 }
 
 TEST_CASE("truth has five words") {
