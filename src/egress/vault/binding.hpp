@@ -27,8 +27,6 @@ struct HostPattern {
     std::string name;  ///< lower case, without "*."
 
     [[nodiscard]] bool matches(std::string_view host) const;
-    /// Whether a host may match both at the same precedence (exact beats wildcard).
-    [[nodiscard]] bool collides(const HostPattern& other) const;
     [[nodiscard]] std::string text() const { return (wildcard ? "*." : "") + name; }
 };
 
@@ -40,7 +38,6 @@ struct PathPattern {
     std::string path;  ///< without the `*`
 
     [[nodiscard]] bool matches(std::string_view raw_path) const;
-    [[nodiscard]] bool collides(const PathPattern& other) const;
     [[nodiscard]] bool is_everything() const { return prefix && path == "/"; }
     [[nodiscard]] std::string text() const { return path + (prefix ? "*" : ""); }
 };
@@ -58,8 +55,6 @@ struct BindingMatch {
     /// All but host and path.
     [[nodiscard]] bool allows(std::string_view scheme, std::uint16_t port,
                               std::string_view method) const;
-    /// Whether one request could match both at the same precedence of hosts.
-    [[nodiscard]] bool collides(const BindingMatch& other) const;
 };
 
 enum class AuthType : std::uint8_t { bearer, basic, api_key, custom_headers, passthrough };

@@ -1,7 +1,9 @@
 #include "egress/vault/binding_rules.hpp"
 
 #include "base/json_string.hpp"
+#include "egress/vault/binding_collisions.hpp"
 #include "egress/vault/header_names.hpp"
+#include "egress/vault/vault_documents.hpp"
 
 #include <algorithm>
 #include <string>
@@ -94,16 +96,16 @@ bool is_allowed(const EffectivePolicy& policy, const HostPattern& host, std::uin
 
 Status check_bindings(const std::vector<Binding>& bindings,
                       const std::vector<Credential>& credentials, const VaultSettings& settings) {
+    if (bindings.size() > kMaxVaultItems) {
+        return Error(ErrorCode::invalid_argument, "too many bindings");
+    }
     for (const Binding& binding : bindings) {
         if (Status known = check_references(binding, credentials); !known) return known;
         if (Status fits = check_match(binding, settings); !fits) return fits;
     }
-    for (std::size_t i = 0; i < bindings.size(); ++i) {
-        for (std::size_t j = i + 1; j < bindings.size(); ++j) {
-            if (!bindings[i].match.collides(bindings[j].match)) continue;
-            return wrong(bindings[j],
-                         "a request may match binding " + quoted(bindings[i].name) + " as well");
-        }
+    if (const auto both = find_collision(bindings)) {
+        return wrong(bindings[both->second], "a request may match binding " +
+                                                 quoted(bindings[both->first].name) + " as well");
     }
     return {};
 }
