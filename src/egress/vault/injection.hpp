@@ -27,7 +27,8 @@ struct VaultRequest {
     VaultRequest() = default;
     std::string_view scheme;  ///< "https" or "http"
     /// Whom the request really goes to: the name that the upstream's certificate was checked for,
-    /// equal to SNI and Host. Never a Host header that nothing vouches for.
+    /// equal to SNI and Host; over plain HTTP, the name that the address was learned from. Never a
+    /// Host header that nothing vouches for.
     std::string_view host;
     std::uint16_t port = 0;
     std::string_view method;
@@ -51,9 +52,11 @@ struct Injection {
     Kind kind = Kind::unchanged;
     int status = 0;
     std::string text;
-    std::string binding;                              ///< its name, for the audit log
-    std::optional<std::string> target;                ///< set when it changes
-    std::optional<std::vector<HeaderField>> headers;  ///< all of them, set when any changes
+    std::string binding;                ///< its name, for the audit log
+    std::optional<std::string> target;  ///< set when it changes
+    /// All of them, set when any changes. Names of ours are canonical (X-Api-Key): HTTP/2 wants
+    /// them in lower case.
+    std::optional<std::vector<HeaderField>> headers;
     /// Set when the body is to go through it. Its length becomes another one: Content-Length is the
     /// caller's to set, or to leave out where the protocol allows.
     std::optional<StreamReplacer> body;
