@@ -1,0 +1,36 @@
+#pragma once
+
+#include "egress/policy/policy.hpp"
+
+#include <cstdint>
+#include <unordered_map>
+#include <vector>
+
+namespace opensandbox::egress {
+
+/// Which rules of one action speak of an address: one look-up for each length of prefix in use.
+class AddressIndex {
+  public:
+    AddressIndex() = default;
+    AddressIndex(const std::vector<Rule>& rules, Action action);
+
+    static constexpr std::uint32_t kNone = UINT32_MAX;
+
+    /// The lowest index of a rule that covers this address and port; kNone when there is none.
+    [[nodiscard]] std::uint32_t first(const Address& address, Transport transport,
+                                      std::uint16_t port) const;
+    /// What the rules for this address cover together; those for networks wider than
+    /// `shortest_prefix` are left out.
+    [[nodiscard]] PortSet ports(const Address& address, unsigned shortest_prefix = 0) const;
+
+  private:
+    template <class Visit>
+    void visit(const Address& address, unsigned shortest_prefix, const Visit& visit) const;
+
+    const std::vector<Rule>* rules_ = nullptr;
+    std::unordered_map<AddressBlock, std::vector<std::uint32_t>, AddressBlockHash> entries_;
+    std::vector<unsigned> lengths_v4_;
+    std::vector<unsigned> lengths_v6_;
+};
+
+}  // namespace opensandbox::egress

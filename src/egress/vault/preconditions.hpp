@@ -1,0 +1,41 @@
+#pragma once
+
+#include "egress/policy/address_block.hpp"
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+/// What must be so before a vault is written (network contract 1.9, 1.3). Pure.
+namespace opensandbox::egress {
+
+/// What the vault's promises rest on.
+struct VaultConditions {
+    VaultConditions() = default;
+    bool api_token = false;          ///< the API asks for a token
+    bool interception = false;       ///< connections are intercepted
+    bool verified_upstreams = true;  ///< certificates of servers are checked
+    bool ready = false;              ///< the interceptor runs
+    bool filtering = false;          ///< packets are filtered: mode dns+nft
+};
+
+/// The text of the 412 reply for the first that is missing.
+std::optional<std::string_view> missing_condition(const VaultConditions& conditions);
+
+/// How a request came.
+struct WriteTransport {
+    WriteTransport() = default;
+    Address peer;
+    bool tls = false;
+    /// X-Forwarded-Proto, "" when there is none.
+    std::string_view forwarded_proto;
+};
+
+/// Whether secrets may be sent so: over TLS, from this host, or by way of a trusted proxy that says
+/// it had them over TLS. For when REQUIRE_TLS is on; else the reply is 426 with kNeedsTls.
+bool is_private_transport(const WriteTransport& transport,
+                          const std::vector<AddressBlock>& trusted_proxies);
+
+inline constexpr std::string_view kNeedsTls = "credential vault writes require TLS";
+
+}  // namespace opensandbox::egress

@@ -1,0 +1,47 @@
+#pragma once
+
+#include "egress/policy/effective_policy.hpp"
+#include "egress/policy/policy_json.hpp"
+
+#include <initializer_list>
+#include <string>
+#include <string_view>
+
+/// Policies written as lists of "allow TARGET" and "deny TARGET".
+namespace opensandbox::egress::test {
+
+inline Rule rule(std::string_view text) {
+    const auto space = text.find(' ');
+    const Action action = text.substr(0, space) == "allow" ? Action::allow : Action::deny;
+    return Rule(action, Target::parse(text.substr(space + 1)).value());
+}
+
+inline std::vector<Rule> rules(std::initializer_list<std::string_view> texts) {
+    std::vector<Rule> list;
+    for (const std::string_view text : texts)
+        list.push_back(rule(text));
+    return list;
+}
+
+inline Policy policy(std::initializer_list<std::string_view> texts,
+                     Action default_action = Action::deny) {
+    Policy made;
+    made.default_action = default_action;
+    made.rules = rules(texts);
+    return made;
+}
+
+inline std::string texts(const std::vector<Rule>& list) {
+    std::string out;
+    for (const Rule& rule : list) {
+        if (!out.empty()) out += ", ";
+        out += std::string(to_string(rule.action)) + " " + rule.target.text();
+    }
+    return out;
+}
+
+inline Address address(std::string_view text) {
+    return boost::asio::ip::make_address(text);
+}
+
+}  // namespace opensandbox::egress::test
