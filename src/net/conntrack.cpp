@@ -169,7 +169,8 @@ Result<ConnectionTracking> ConnectionTracking::open() {
 
 Result<std::vector<TrackedConnection>> ConnectionTracking::list(const address& source) {
     auto request = begin_message(IPCTNL_MSG_CT_GET, NLM_F_DUMP, source);
-    put_filter(request, source, std::nullopt);
+    // Kernels filter by IPv6 addresses the wrong way round: they leave out those that match.
+    if (source.is_v4()) put_filter(request, source, std::nullopt);
     auto answer = socket_.exchange(request, "list connections of " + source.to_string());
     if (!answer) return answer.error();
     std::vector<TrackedConnection> connections;
@@ -193,6 +194,15 @@ Status ConnectionTracking::remove(const TrackedConnection& connection) {
 
 Status ConnectionTracking::remove_all(const address& source,
                                       const std::optional<address>& destination) {
+    if (source.is_v6()) {
+        const auto connections = list(source);
+        if (!connections) return connections.error();
+        for (const auto& connection : *connections) {
+            if (destination && connection.destination != *destination) continue;
+            if (auto removed = remove(connection); !removed) return removed;
+        }
+        return {};
+    }
     auto request = begin_message(IPCTNL_MSG_CT_DELETE, 0, source);
     put_filter(request, source, destination);
     return done(socket_.exchange(request, "delete connections of " + source.to_string()));
