@@ -156,6 +156,7 @@ std::optional<TrackedConnection> parse_connection(NetlinkBytes message) {
     connection.destination = *destination;
     read_protocol(*protocol, connection);
     const auto status = number(find_netlink_attribute(attributes, CTA_STATUS));
+    connection.mark = number(find_netlink_attribute(attributes, CTA_MARK));
     connection.destination_translated = (status & IPS_DST_NAT) != 0;
     return connection;
 }
@@ -171,12 +172,26 @@ Result<std::vector<TrackedConnection>> ConnectionTracking::list(const address& s
     auto request = begin_message(IPCTNL_MSG_CT_GET, NLM_F_DUMP, source);
     // Kernels filter by IPv6 addresses the wrong way round: they leave out those that match.
     if (source.is_v4()) put_filter(request, source, std::nullopt);
-    auto answer = socket_.exchange(request, "list connections of " + source.to_string());
+    return list(request,
+                [&](const TrackedConnection& connection) { return connection.source == source; });
+}
+
+Result<std::vector<TrackedConnection>> ConnectionTracking::list_marked(std::uint32_t mark) {
+    NetlinkMessage request(message_type(IPCTNL_MSG_CT_GET), NLM_F_DUMP);
+    request.header<nfgenmsg>().nfgen_family = AF_UNSPEC;
+    request.put_u32(CTA_MARK, htonl(mark)).put_u32(CTA_MARK_MASK, 0xffffffffU);
+    return list(request,
+                [&](const TrackedConnection& connection) { return connection.mark == mark; });
+}
+
+Result<std::vector<TrackedConnection>> ConnectionTracking::list(
+    NetlinkMessage& request, const std::function<bool(const TrackedConnection&)>& wanted) {
+    auto answer = socket_.exchange(request, "list connections");
     if (!answer) return answer.error();
     std::vector<TrackedConnection> connections;
     split_netlink_datagram(*answer, [&](NetlinkBytes message) {
         const auto connection = parse_connection(message);
-        if (connection && connection->source == source) connections.push_back(*connection);
+        if (connection && wanted(*connection)) connections.push_back(*connection);
         return true;
     });
     return connections;

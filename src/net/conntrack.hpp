@@ -6,6 +6,7 @@
 #include <boost/asio/ip/address.hpp>
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <vector>
 
@@ -22,6 +23,7 @@ struct TrackedConnection {
     std::uint8_t icmp_type = 0;
     std::uint8_t icmp_code = 0;
     bool destination_translated = false;
+    std::uint32_t mark = 0;
 };
 
 /// The kernel's connection tracking of the network namespace this was opened in (ctnetlink). A
@@ -35,6 +37,8 @@ class ConnectionTracking {
 
     /// The connections that were opened from this address.
     Result<std::vector<TrackedConnection>> list(const boost::asio::ip::address& source);
+    /// The connections of this namespace that carry this mark.
+    Result<std::vector<TrackedConnection>> list_marked(std::uint32_t mark);
     /// Deletes this one; success also when it is gone.
     Status remove(const TrackedConnection& connection);
     /// Deletes all that were opened from this address, to `destination` only when one is given.
@@ -43,6 +47,9 @@ class ConnectionTracking {
 
   private:
     explicit ConnectionTracking(NetlinkSocket socket) : socket_(std::move(socket)) {}
+
+    Result<std::vector<TrackedConnection>> list(
+        NetlinkMessage& request, const std::function<bool(const TrackedConnection&)>& wanted);
 
     NetlinkSocket socket_;
 };

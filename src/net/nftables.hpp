@@ -98,6 +98,8 @@ class Rule {
     /// one under it. `level` is how deep that is under the root. In input and output of family
     /// inet.
     Rule& made_in_cgroup(std::uint64_t id, std::uint32_t level);
+    /// A process made its socket: not the kernel for itself. In output and later.
+    Rule& of_a_process();
     /// It goes the way back of its connection.
     Rule& is_reply();
     /// The key has more connections than so many; the set is one of connections, by this key.
@@ -127,10 +129,14 @@ class Rule {
     Rule& log_to_group(std::uint16_t group, std::string_view prefix, std::uint32_t bytes);
     /// Continues in another chain and does not return.
     Rule& go_to(std::string_view chain);
+    /// Continues in another chain, and then with the next rule here.
+    Rule& jump(std::string_view chain);
     /// Ends TCP connections: after transport(IPPROTO_TCP) only.
     Rule& reject_with_reset();
     /// Answers with ICMP "administratively prohibited" of the packet's own family.
     Rule& reject_as_prohibited();
+    /// Notes a number with its connection.
+    Rule& mark_connection(std::uint32_t mark);
     /// Gives the packet the address of the link it leaves by.
     Rule& masquerade();
     /// Sends the connection to this IPv4 address and port instead; in chains of type nat.

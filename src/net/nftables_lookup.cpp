@@ -167,9 +167,23 @@ Rule& Rule::made_in_cgroup(std::uint64_t id, std::uint32_t level) {
     return compare(NFT_CMP_EQ, &id, sizeof(id));
 }
 
+Rule& Rule::of_a_process() {
+    // Sockets without an owner have no user at all, which ends the rule.
+    const std::uint32_t any = 0;
+    return load_meta(NFT_META_SKUID).compare(NFT_CMP_GTE, &any, sizeof(any));
+}
+
 Rule& Rule::is_reply() {
     const std::uint8_t reply = IP_CT_DIR_REPLY;
     return load_connection(NFT_CT_DIRECTION).compare(NFT_CMP_EQ, &reply, sizeof(reply));
+}
+
+Rule& Rule::mark_connection(std::uint32_t mark) {
+    load_constant(&mark, sizeof(mark), NFT_REG_1);
+    auto* expression = append("ct");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_CT_KEY, NFT_CT_MARK);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_CT_SREG, NFT_REG_1);
+    return *this;
 }
 
 Rule& Rule::update_set(KeyPart key, const SetReference& set, std::uint32_t operation,

@@ -270,6 +270,10 @@ Rule& Rule::go_to(std::string_view chain) {
     return verdict(NFT_GOTO, chain);
 }
 
+Rule& Rule::jump(std::string_view chain) {
+    return verdict(NFT_JUMP, chain);
+}
+
 Rule& Rule::reject_with_reset() {
     auto* expression = append("reject");
     nftnl_expr_set_u32(expression, NFTNL_EXPR_REJECT_TYPE, NFT_REJECT_TCP_RST);

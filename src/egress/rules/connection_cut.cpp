@@ -25,6 +25,14 @@ ConnectionCut::ConnectionCut(std::shared_ptr<SharedTracking> tracking,
       rules_(std::move(rules)),
       learned_(learned.begin(), learned.end()) {}
 
+ConnectionCut::ConnectionCut(std::shared_ptr<SharedTracking> tracking, std::uint32_t mark,
+                             std::shared_ptr<const PolicyRules> rules,
+                             std::vector<LearnedKey> learned)
+    : tracking_(std::move(tracking)),
+      mark_(mark),
+      rules_(std::move(rules)),
+      learned_(learned.begin(), learned.end()) {}
+
 ConnectionCut::ConnectionCut(std::shared_ptr<SharedTracking> tracking,
                              std::vector<IpAddress> sources)
     : tracking_(std::move(tracking)), sources_(std::move(sources)) {}
@@ -39,8 +47,25 @@ bool ConnectionCut::allowed(const net::TrackedConnection& connection) const {
     return verdict == Judgement::allowed;
 }
 
+Result<std::size_t> ConnectionCut::cut_from(
+    net::ConnectionTracking& tracking,
+    const std::vector<net::TrackedConnection>& connections) const {
+    std::size_t cut = 0;
+    for (const auto& connection : connections) {
+        if (allowed(connection)) continue;
+        if (auto removed = tracking.remove(connection); !removed) return removed.error();
+        ++cut;
+    }
+    return cut;
+}
+
 Result<std::size_t> ConnectionCut::run() const {
     return tracking_->use([&](net::ConnectionTracking& tracking) -> Result<std::size_t> {
+        if (mark_ != 0) {
+            const auto connections = tracking.list_marked(mark_);
+            if (!connections) return connections.error();
+            return cut_from(tracking, *connections);
+        }
         std::size_t cut = 0;
         for (const auto& source : sources_) {
             if (!rules_) {
@@ -49,11 +74,9 @@ Result<std::size_t> ConnectionCut::run() const {
             }
             const auto connections = tracking.list(source);
             if (!connections) return connections.error();
-            for (const auto& connection : *connections) {
-                if (allowed(connection)) continue;
-                if (auto removed = tracking.remove(connection); !removed) return removed.error();
-                ++cut;
-            }
+            const auto of_source = cut_from(tracking, *connections);
+            if (!of_source) return of_source;
+            cut += *of_source;
         }
         return cut;
     });

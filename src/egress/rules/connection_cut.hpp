@@ -34,6 +34,9 @@ class [[nodiscard]] ConnectionCut {
   public:
     ConnectionCut(std::shared_ptr<SharedTracking> tracking, std::vector<IpAddress> sources,
                   std::shared_ptr<const PolicyRules> rules, std::vector<LearnedKey> learned);
+    /// The same for all connections that carry this mark.
+    ConnectionCut(std::shared_ptr<SharedTracking> tracking, std::uint32_t mark,
+                  std::shared_ptr<const PolicyRules> rules, std::vector<LearnedKey> learned);
     /// All connections of these addresses, whatever the rules say.
     ConnectionCut(std::shared_ptr<SharedTracking> tracking, std::vector<IpAddress> sources);
 
@@ -41,10 +44,13 @@ class [[nodiscard]] ConnectionCut {
     Result<std::size_t> run() const;
 
   private:
+    Result<std::size_t> cut_from(net::ConnectionTracking& tracking,
+                                 const std::vector<net::TrackedConnection>& connections) const;
     [[nodiscard]] bool allowed(const net::TrackedConnection& connection) const;
 
     std::shared_ptr<SharedTracking> tracking_;
     std::vector<IpAddress> sources_;
+    std::uint32_t mark_ = 0;  ///< 0: by sources
     std::shared_ptr<const PolicyRules> rules_;
     std::unordered_set<LearnedKey, LearnedKeyHash> learned_;
 };

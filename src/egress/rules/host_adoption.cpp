@@ -1,7 +1,5 @@
 #include "egress/rules/host_table.hpp"
 
-#include <linux/netlink.h>
-
 #include <algorithm>
 #include <set>
 
@@ -16,13 +14,6 @@ using net::nft::KeyReader;
 using net::nft::ListedElement;
 using net::nft::SetKey;
 using net::nft::Transaction;
-
-Error without_packet_filter(const Error& error) {
-    return {ErrorCode::unsupported,
-            "egress control needs nf_tables, which this kernel does not offer (rules of iptables "
-            "alone do not do): " +
-                error.message()};
-}
 
 /// A set that is not there is an empty one.
 Result<std::vector<ListedElement>> list(net::NetlinkSocket& socket, Family family,
@@ -40,12 +31,8 @@ std::string digest_of(const std::string& chain, std::string_view prefix) {
 }  // namespace
 
 Result<HostTable> HostTable::open(HostOptions options) {
-    auto socket = net::NetlinkSocket::open(NETLINK_NETFILTER);
-    if (!socket) return without_packet_filter(socket.error());
-    if (const auto tables = net::nft::count_table(*socket, options.table); !tables) {
-        if (tables.error().code() == ErrorCode::permission_denied) return tables.error();
-        return without_packet_filter(tables.error());
-    }
+    auto socket = open_packet_filter();
+    if (!socket) return socket.error();
     auto tracking = net::ConnectionTracking::open();
     if (!tracking) return tracking.error();
     HostTable table(std::move(options), std::move(*socket),
@@ -57,14 +44,10 @@ Result<HostTable> HostTable::open(HostOptions options) {
 }
 
 Status HostTable::remove(const std::string& table) {
-    auto socket = net::NetlinkSocket::open(NETLINK_NETFILTER);
-    if (!socket) return without_packet_filter(socket.error());
-    for (const auto family : {Family::inet, Family::arp}) {
-        Transaction transaction;
-        transaction.delete_table(family, table);
-        const auto deleted = transaction.commit(*socket);
-        if (!deleted && deleted.error().code() != ErrorCode::not_found) return deleted;
-    }
+    auto socket = open_packet_filter();
+    if (!socket) return socket.error();
+    for (const auto family : {Family::inet, Family::arp})
+        if (auto deleted = delete_table(*socket, family, table); !deleted) return deleted;
     return {};
 }
 
@@ -180,21 +163,9 @@ Status HostTable::adopt_learned(bool v6) {
     const auto elements = list(socket_, Family::inet, options_.table, v6 ? sets.v6 : sets.v4);
     if (!elements) return elements.error();
     const auto now = Clock::now();
-    for (const auto& element : *elements) {
-        KeyReader key(element.key);
-        const auto link = key.link();
-        IpAddress address;
-        if (v6)
-            address = key.ipv6().value_or(net::Ipv6Address());
-        else
-            address = key.ipv4().value_or(net::Ipv4Address());
-        const auto protocol = key.protocol();
-        const auto first = key.port();
-        const auto last = key.port();
-        if (!last) continue;
-        const std::vector keys{LearnedKey(address, Scope(*protocol, *first, *last))};
-        learned_.record(*link, element.comment, keys, now + element.remaining);
-    }
+    for (const auto& element : *elements)
+        if (const auto key = read_learned_key(element.key, v6, true))
+            learned_.record(key->first, element.comment, {key->second}, now + element.remaining);
     return {};
 }
 

@@ -183,7 +183,7 @@ Result<ConnectionCut> HostTable::remove_sandbox(const std::string& link) {
         const std::vector entry{verdict_element(link, chain)};
         transaction.remove_elements(Family::inet, options_.table, map, layout, entry);
     };
-    remove_learned(transaction, link, learned_.of(link, {}));
+    learned_writer().remove(transaction, link, learned_.of(link, {}));
     if (!sandbox.policy.empty()) clear(HostRuleset::policies, PolicyChains::filter(sandbox.policy));
     if (!sandbox.diversion.empty())
         clear(HostRuleset::diversions, PolicyChains::diversion(sandbox.diversion));

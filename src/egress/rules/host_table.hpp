@@ -3,6 +3,7 @@
 #include "egress/rules/connection_cut.hpp"
 #include "egress/rules/host_ruleset.hpp"
 #include "egress/rules/learned_addresses.hpp"
+#include "egress/rules/learned_sets.hpp"
 #include "egress/rules/policy_chains.hpp"
 #include "net/netlink_socket.hpp"
 
@@ -102,12 +103,10 @@ class HostTable {
     Result<std::vector<std::string>> links_in_force(net::nft::Family family);
     Status put_in_force(const std::string& link, Guarded& sandbox,
                         std::shared_ptr<const PolicyRules> rules);
-    Status remove_learned(const std::string& link, const std::vector<LearnedKey>& keys);
     Status apply_loss(const std::string& link, const LearnedAddresses::Loss& loss);
-    void put_learned(net::nft::Transaction& transaction, const std::string& link,
-                     const std::string& name, const std::vector<LearnedChange>& changes) const;
-    void remove_learned(net::nft::Transaction& transaction, const std::string& link,
-                        const std::vector<LearnedKey>& keys) const;
+    [[nodiscard]] LearnedWriter learned_writer() const {
+        return {options_.table, HostRuleset::learned_sets()};
+    }
     void change_sources(net::nft::Transaction& transaction, const std::string& link,
                         const std::vector<IpAddress>& addresses, bool present) const;
     [[nodiscard]] ConnectionCut cut_of(const std::string& link, const Guarded& sandbox) const;
