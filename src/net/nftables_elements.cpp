@@ -16,8 +16,9 @@ namespace opensandbox::net::nft {
 
 namespace {
 
-/// So that a message stays well within its room, whatever the elements carry.
-constexpr std::size_t elements_of_a_message = 64;
+/// So that a message stays well within its room, whatever the elements carry: less than 700 bytes
+/// each.
+constexpr std::size_t elements_of_a_message = 32;
 constexpr std::size_t longest_comment = 128;
 constexpr std::uint8_t comment_of_element = 0;       // NFTNL_UDATA_SET_ELEM_COMMENT
 constexpr std::uint32_t verdict_type = 0xffffff00U;  // NFT_DATA_VERDICT
@@ -208,7 +209,8 @@ void Transaction::change_elements(std::uint16_t type, std::string_view verb, Fam
     check_name(table);
     check_name(reference.name);
     const auto valid = [&](const Element& element) {
-        return element.key.valid() && element.key.bytes().size() >= layout.key_size();
+        return element.key.valid() && element.key.bytes().size() >= layout.key_size() &&
+               element.chain.size() < NFT_NAME_MAXLEN;
     };
     if (!std::ranges::all_of(elements, valid))
         failed_ = Error(ErrorCode::invalid_argument, "nftables element of set \"" + reference.name +

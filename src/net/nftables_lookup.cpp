@@ -31,9 +31,11 @@ nftnl_expr* make_expression(const char* kind) {
     return expression;
 }
 
+/// A name too long would not fit a message; the kernel refuses the short one.
 void name_set(nftnl_expr* expression, std::uint16_t name_field, std::uint16_t id_field,
               const SetReference& set) {
-    nftnl_expr_set_str(expression, name_field, set.name.c_str());
+    const bool fits = set.name.size() < NFT_NAME_MAXLEN;
+    nftnl_expr_set_str(expression, name_field, fits ? set.name.c_str() : "");
     if (set.id != 0) nftnl_expr_set_u32(expression, id_field, set.id);
 }
 
@@ -222,7 +224,9 @@ Rule& Rule::not_more_often(std::uint64_t per_second, std::uint32_t burst) {
 
 Rule& Rule::log_to_group(std::uint16_t group, std::string_view prefix, std::uint32_t bytes) {
     auto* expression = append("log");
-    nftnl_expr_set_str(expression, NFTNL_EXPR_LOG_PREFIX, std::string(prefix).c_str());
+    constexpr std::size_t longest = 127;
+    nftnl_expr_set_str(expression, NFTNL_EXPR_LOG_PREFIX,
+                       std::string(prefix.substr(0, longest)).c_str());
     nftnl_expr_set_u16(expression, NFTNL_EXPR_LOG_GROUP, group);
     nftnl_expr_set_u32(expression, NFTNL_EXPR_LOG_SNAPLEN, bytes);
     return *this;

@@ -216,9 +216,10 @@ Status configure(int fd, std::uint16_t group, const std::function<void(NetlinkMe
                                });
         if (!verdict) continue;  // Packets may come before the answer to the last question.
         if (verdict->error == 0) return {};
-        if (verdict->error == EBUSY)
-            return Error(ErrorCode::conflict, "group " + std::to_string(group) +
-                                                  " of the packet log has another reader");
+        if (verdict->error == EPERM || verdict->error == EBUSY)
+            return Error(ErrorCode::permission_denied,
+                         "group " + std::to_string(group) +
+                             " of the packet log has another reader, or CAP_NET_ADMIN is missing");
         if (verdict->error == EINVAL || verdict->error == EOPNOTSUPP)
             return Error(ErrorCode::unsupported, "this kernel offers no packet log (nflog)");
         return Error::from_errno(verdict->error, "open the packet log");

@@ -34,8 +34,8 @@ struct LoggedPacket {
 /// reader knows.
 class PacketLog {
   public:
-    /// conflict when the group has another reader, unsupported in a kernel without nflog. Needs
-    /// CAP_NET_ADMIN.
+    /// permission_denied when the group has another reader, or without CAP_NET_ADMIN; unsupported
+    /// in a kernel without nflog.
     static Result<std::unique_ptr<PacketLog>> open(asio::any_io_executor executor,
                                                    std::uint16_t group);
     ~PacketLog();
