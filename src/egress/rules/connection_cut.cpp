@@ -23,7 +23,7 @@ ConnectionCut::ConnectionCut(std::shared_ptr<SharedTracking> tracking,
     : tracking_(std::move(tracking)),
       sources_(std::move(sources)),
       rules_(std::move(rules)),
-      learned_(learned.begin(), learned.end()) {}
+      learned_(std::move(learned)) {}
 
 ConnectionCut::ConnectionCut(std::shared_ptr<SharedTracking> tracking, std::uint32_t mark,
                              std::shared_ptr<const PolicyRules> rules,
@@ -31,28 +31,29 @@ ConnectionCut::ConnectionCut(std::shared_ptr<SharedTracking> tracking, std::uint
     : tracking_(std::move(tracking)),
       mark_(mark),
       rules_(std::move(rules)),
-      learned_(learned.begin(), learned.end()) {}
+      learned_(std::move(learned)) {}
 
 ConnectionCut::ConnectionCut(std::shared_ptr<SharedTracking> tracking,
                              std::vector<IpAddress> sources)
     : tracking_(std::move(tracking)), sources_(std::move(sources)) {}
 
-bool ConnectionCut::allowed(const net::TrackedConnection& connection) const {
+bool ConnectionCut::allowed(const net::TrackedConnection& connection,
+                            const Learned& learned) const {
     if (is_query(connection)) return true;
     const auto verdict = judge(
         *rules_, connection.destination, connection.protocol, connection.destination_port,
-        [&](const Scope& scope) { return learned_.contains({connection.destination, scope}); });
+        [&](const Scope& scope) { return learned.contains({connection.destination, scope}); });
     // One that was opened before the interceptor was there passes it by.
     if (verdict == Judgement::intercepted) return connection.destination_translated;
     return verdict == Judgement::allowed;
 }
 
-Result<std::size_t> ConnectionCut::cut_from(
-    net::ConnectionTracking& tracking,
-    const std::vector<net::TrackedConnection>& connections) const {
+Result<std::size_t> ConnectionCut::cut_from(net::ConnectionTracking& tracking,
+                                            const std::vector<net::TrackedConnection>& connections,
+                                            const Learned& learned) const {
     std::size_t cut = 0;
     for (const auto& connection : connections) {
-        if (allowed(connection)) continue;
+        if (allowed(connection, learned)) continue;
         if (auto removed = tracking.remove(connection); !removed) return removed.error();
         ++cut;
     }
@@ -60,11 +61,12 @@ Result<std::size_t> ConnectionCut::cut_from(
 }
 
 Result<std::size_t> ConnectionCut::run() const {
+    const Learned learned(learned_.begin(), learned_.end());
     return tracking_->use([&](net::ConnectionTracking& tracking) -> Result<std::size_t> {
         if (mark_ != 0) {
             const auto connections = tracking.list_marked(mark_);
             if (!connections) return connections.error();
-            return cut_from(tracking, *connections);
+            return cut_from(tracking, *connections, learned);
         }
         std::size_t cut = 0;
         for (const auto& source : sources_) {
@@ -74,7 +76,7 @@ Result<std::size_t> ConnectionCut::run() const {
             }
             const auto connections = tracking.list(source);
             if (!connections) return connections.error();
-            const auto of_source = cut_from(tracking, *connections);
+            const auto of_source = cut_from(tracking, *connections, learned);
             if (!of_source) return of_source;
             cut += *of_source;
         }

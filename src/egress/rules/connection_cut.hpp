@@ -44,15 +44,19 @@ class [[nodiscard]] ConnectionCut {
     Result<std::size_t> run() const;
 
   private:
+    using Learned = std::unordered_set<LearnedKey, LearnedKeyHash>;
+
     Result<std::size_t> cut_from(net::ConnectionTracking& tracking,
-                                 const std::vector<net::TrackedConnection>& connections) const;
-    [[nodiscard]] bool allowed(const net::TrackedConnection& connection) const;
+                                 const std::vector<net::TrackedConnection>& connections,
+                                 const Learned& learned) const;
+    [[nodiscard]] bool allowed(const net::TrackedConnection& connection,
+                               const Learned& learned) const;
 
     std::shared_ptr<SharedTracking> tracking_;
     std::vector<IpAddress> sources_;
     std::uint32_t mark_ = 0;  ///< 0: by sources
     std::shared_ptr<const PolicyRules> rules_;
-    std::unordered_set<LearnedKey, LearnedKeyHash> learned_;
+    std::vector<LearnedKey> learned_;
 };
 
 }  // namespace opensandbox::egress::rules

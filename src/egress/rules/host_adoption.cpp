@@ -56,7 +56,7 @@ Status HostTable::own() {
     if (written || written.error().code() == ErrorCode::permission_denied) return written;
     // Before Linux 6.9 tables have no owner that may end.
     const auto plain = write_base(false);
-    if (!plain) return written;
+    if (!plain) return without_part(written.error());
     protected_ = false;
     return {};
 }

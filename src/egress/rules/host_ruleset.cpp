@@ -123,7 +123,13 @@ void HostRuleset::write_prerouting(RuleWriter& writer) const {
     const std::array<KeyPart, 2> key6{link, Source::ipv6_source};
     writer.rule(chain, Rule().is_ipv4().in_set(key4, sources4).accept());
     writer.rule(chain, Rule().is_ipv6().in_set(key6, sources6).accept());
-    writer.rule(chain, Rule().count(spoofed_counter).drop());
+    writer.rule(chain, Rule().count(spoofed_counter));
+    const auto& log = options_.log;
+    if (log.group != 0)
+        writer.rule(chain, Rule()
+                               .not_more_often(link, log_limits_set, log.per_second, log.burst)
+                               .log_to_group(log.group, spoofed_prefix, log.bytes));
+    writer.rule(chain, Rule().drop());
 }
 
 void HostRuleset::write_translation(RuleWriter& writer) const {

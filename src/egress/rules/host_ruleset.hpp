@@ -55,6 +55,8 @@ class HostRuleset {
     static constexpr const char* diversions = "diversions";
     /// Counts what was dropped for its source.
     static constexpr const char* spoofed_counter = "spoofed";
+    /// Of their entries in the log.
+    static constexpr const char* spoofed_prefix = "egress-spoofed";
     static net::nft::SetLayout link_layout();
     static net::nft::SetLayout source_layout(bool v6);
     static net::nft::SetLayout verdict_layout();

@@ -22,13 +22,6 @@ Element verdict_element(const std::string& link, std::string chain) {
     return element;
 }
 
-/// Those that sandboxes still use beside what the new policy speaks of: what they learned stays.
-void keep_scopes(PolicyRules& rules, const std::vector<LearnedKey>& held) {
-    for (const auto& key : held)
-        rules.learned_scopes.push_back(key.scope);
-    rules.normalize();
-}
-
 }  // namespace
 
 HostTable::HostTable(HostOptions options, net::NetlinkSocket socket,
@@ -142,9 +135,8 @@ Result<ConnectionCut> HostTable::set_policy(const std::string& link, PolicyRules
                                             const LearnedAddresses::StillAllowed& still_allowed) {
     const auto sandbox = find(link);
     if (!sandbox) return sandbox.error();
-    const auto now = Clock::now();
-    const auto loss = learned_.revoke(link, still_allowed, now);
-    keep_scopes(rules, learned_.of(link, now));
+    const auto loss = learned_.revoke(link, still_allowed, Clock::now());
+    rules.keep_scopes(learned_.scopes(link));
     auto shared = std::make_shared<const PolicyRules>(std::move(rules));
     const auto changed = put_in_force(link, **sandbox, std::move(shared));
     // Also when the change failed: what names lost must not stay open.

@@ -140,6 +140,18 @@ std::vector<LearnedKey> LearnedAddresses::of(const std::string& sandbox, Time no
     return keys;
 }
 
+std::vector<Scope> LearnedAddresses::scopes(const std::string& sandbox) const {
+    const auto found = sandboxes_.find(sandbox);
+    if (found == sandboxes_.end()) return {};
+    std::set<Scope> scopes;
+    Scope last;
+    for (const auto& [key, entry] : found->second) {
+        if (!scopes.empty() && key.scope == last) continue;
+        scopes.insert(last = key.scope);
+    }
+    return {scopes.begin(), scopes.end()};
+}
+
 std::vector<std::string> LearnedAddresses::names(const std::string& sandbox,
                                                  const IpAddress& address) const {
     std::set<std::string> names;

@@ -75,6 +75,8 @@ class LearnedAddresses {
 
     [[nodiscard]] bool contains(const std::string& sandbox, const LearnedKey& key, Time now) const;
     [[nodiscard]] std::vector<LearnedKey> of(const std::string& sandbox, Time now) const;
+    /// The different scopes of what a sandbox learned.
+    [[nodiscard]] std::vector<Scope> scopes(const std::string& sandbox) const;
     /// The names that gave this address, for people: sorted.
     [[nodiscard]] std::vector<std::string> names(const std::string& sandbox,
                                                  const IpAddress& address) const;

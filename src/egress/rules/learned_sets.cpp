@@ -95,6 +95,13 @@ Result<net::NetlinkSocket> open_packet_filter() {
     return socket;
 }
 
+Error without_part(const Error& refused) {
+    if (refused.code() == ErrorCode::permission_denied) return refused;
+    return {
+        ErrorCode::unsupported,
+        "this kernel lacks a part of nf_tables that egress control needs: " + refused.message()};
+}
+
 Status delete_table(net::NetlinkSocket& socket, Family family, const std::string& table) {
     Transaction transaction;
     transaction.delete_table(family, table);

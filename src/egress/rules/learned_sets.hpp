@@ -44,6 +44,8 @@ Result<std::vector<LearnedKey>> learned_keys(const std::vector<IpAddress>& addre
 
 /// A socket to the packet filter; unsupported with a clear word for a kernel without nf_tables.
 Result<net::NetlinkSocket> open_packet_filter();
+/// What to say when the kernel refused the rules that do not depend on anything: it lacks a part.
+Error without_part(const Error& refused);
 /// Deletes a table; success also when there is none. permission_denied when it has an owner.
 Status delete_table(net::NetlinkSocket& socket, net::nft::Family family, const std::string& table);
 

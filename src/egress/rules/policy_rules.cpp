@@ -168,6 +168,11 @@ void PolicyRules::normalize() {
     sort_unique(intercepted_ports);
 }
 
+void PolicyRules::keep_scopes(const std::vector<Scope>& held) {
+    learned_scopes.insert(learned_scopes.end(), held.begin(), held.end());
+    normalize();
+}
+
 std::string PolicyRules::digest() const {
     std::string text;
     const auto put = [&](const auto&... words) { ((text += words, text += ' '), ...); };

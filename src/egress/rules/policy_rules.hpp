@@ -101,6 +101,8 @@ struct PolicyRules {
 
     /// Sorted and without repetition, as equal rules are equal in.
     void normalize();
+    /// Speaks of these besides, since addresses are learned with them already.
+    void keep_scopes(const std::vector<Scope>& held);
     friend bool operator==(const PolicyRules&, const PolicyRules&) = default;
     /// Equal for equal rules once normalized: 32 hexadecimal digits.
     [[nodiscard]] std::string digest() const;

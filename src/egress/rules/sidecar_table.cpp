@@ -36,10 +36,7 @@ Result<SidecarTable> SidecarTable::open(SidecarOptions options, PolicyRules rule
             return Error::from_errno(errno, "read random bytes");
     if (auto taken = table.take_over(); !taken) return taken.error().within(context);
 
-    rules.learned_scopes.reserve(rules.learned_scopes.size() + 1);
-    for (const auto& key : table.learned_.of({}, Clock::now()))
-        rules.learned_scopes.push_back(key.scope);
-    rules.normalize();
+    rules.keep_scopes(table.learned_.scopes({}));
     auto shared = std::make_shared<const PolicyRules>(std::move(rules));
     if (auto put = table.put_in_force(std::move(shared)); !put) return put.error().within(context);
     if (auto collected = table.chains_.collect(table.socket_); !collected)
@@ -65,7 +62,7 @@ Status SidecarTable::take_over() {
             std::tie(owned_, frames_) = choice;
             return write_base().has_value();
         });
-        if (!written) return first;
+        if (!written) return without_part(first.error());
     }
     const auto chains = net::nft::list_chains(socket_, Family::inet, options_.table);
     if (!chains) return chains.error();
@@ -142,11 +139,8 @@ Status SidecarTable::apply_loss(const LearnedAddresses::Loss& loss) {
 
 Result<ConnectionCut> SidecarTable::set_policy(
     PolicyRules rules, const LearnedAddresses::StillAllowed& still_allowed) {
-    const auto now = Clock::now();
-    const auto loss = learned_.revoke({}, still_allowed, now);
-    for (const auto& key : learned_.of({}, now))
-        rules.learned_scopes.push_back(key.scope);
-    rules.normalize();
+    const auto loss = learned_.revoke({}, still_allowed, Clock::now());
+    rules.keep_scopes(learned_.scopes({}));
     const auto changed = put_in_force(std::make_shared<const PolicyRules>(std::move(rules)));
     // Also when the change failed: what names lost must not stay open.
     const auto applied = apply_loss(loss);

@@ -1,6 +1,7 @@
 #include "net/packet_log.hpp"
 #include "support/event_loop.hpp"
 #include "unit/egress/rules/host_topology.hpp"
+#include "unit/egress/rules/raw_frames.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -60,6 +61,24 @@ TEST_CASE("the log of refusals says which sandbox, what, whither, when and why")
     CHECK(told[2].destination_port == 853);
     CHECK(told[3].prefix == "egress-host");
     CHECK(told[3].outgoing_link.empty());
+}
+
+TEST_CASE("the log tells of forged sources, too") {
+    EgressTopology net;
+    auto table = net.open();
+    must(table.add(net.a.guarded(), names_only(), keep_all));
+    test_support::Loop loop;
+    const auto log = open_log(net, loop.executor());
+    const auto& pair = net.a.pair;
+    REQUIRE(send_frame(pair.b,
+                       udp_frame(pair.b.mac, pair.a.mac, "fd77::3", "fd78::2", 9000, "x")) == 0);
+    loop.run([&]() -> Awaitable<void> {
+        const auto packet = co_await log->next();
+        CHECK(packet.value().prefix == "egress-spoofed");
+        CHECK(packet.value().link == "egra");
+        CHECK(packet.value().source == ip("fd77::3"));
+        CHECK(packet.value().destination_port == 9000);
+    });
 }
 
 TEST_CASE("a sandbox that is refused without end does not flood the log, nor silence others") {
