@@ -29,9 +29,10 @@ struct GuardedSandbox {
 /// a foreign flush of the ruleset does not touch it; the next to open it takes it over with all
 /// that it holds. Sandboxes that were not added are not touched.
 ///
-/// Synchronous: a call takes 20 to 500 us, but writing a new policy, which takes 1 ms for each
-/// 1,000 prefixes. What takes a permission away returns the cut of the connections that lost it,
-/// for the caller to run on another thread. Not thread-safe. Needs CAP_NET_ADMIN.
+/// Synchronous: a call takes 10 to 500 us, but a policy that no other sandbox has takes 6 ms for
+/// each 1,000 prefixes, and to revoke addresses 4 ms for each 1,000. What takes a permission away
+/// returns the cut of the connections that lost it, for the caller to run on another thread. Not
+/// thread-safe. Needs CAP_NET_ADMIN.
 class HostTable {
   public:
     using Clock = std::chrono::steady_clock;

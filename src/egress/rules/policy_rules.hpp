@@ -96,7 +96,7 @@ struct PolicyRules {
     bool block_doh = false;
     std::vector<Prefix> doh_servers;
     /// TCP connections to these ports of learned addresses, and of all others too with
-    /// `allow_by_default`, go to the interceptor.
+    /// `allow_by_default`, go to the interceptor; where there is none they are refused.
     std::vector<std::uint16_t> intercepted_ports;
 
     /// Sorted and without repetition, as equal rules are equal in.

@@ -34,6 +34,8 @@ Result<SidecarTable> SidecarTable::open(SidecarOptions options, PolicyRules rule
     while (table.secret_ == 0)
         if (::getrandom(&table.secret_, sizeof(table.secret_), 0) < 0 && errno != EINTR)
             return Error::from_errno(errno, "read random bytes");
+    if (auto checked = table.check_links(table.options_.links); !checked)
+        return checked.error().within(context);
     if (auto taken = table.take_over(); !taken) return taken.error().within(context);
 
     rules.keep_scopes(table.learned_.scopes({}));
@@ -42,6 +44,24 @@ Result<SidecarTable> SidecarTable::open(SidecarOptions options, PolicyRules rule
     if (auto collected = table.chains_.collect(table.socket_); !collected)
         return collected.error().within(context);
     return table;
+}
+
+Status SidecarTable::check_links(const std::vector<std::string>& links) const {
+    const auto present = outer_links();
+    if (!present) return present.error();
+    for (const auto& link : links)
+        if (std::ranges::find(*present, link) == present->end())
+            return Error(ErrorCode::not_found, "there is no link \"" + link + '"');
+    return {};
+}
+
+Status SidecarTable::set_links(std::vector<std::string> links) {
+    if (links == options_.links) return {};
+    if (auto checked = check_links(links); !checked) return checked;
+    auto before = std::exchange(options_.links, std::move(links));
+    auto written = write_base();
+    if (!written) options_.links = std::move(before);
+    return written;
 }
 
 Result<bool> SidecarTable::has_table(Family family) {

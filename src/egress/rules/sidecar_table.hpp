@@ -25,9 +25,13 @@ class SidecarTable {
 
     /// Takes over the network namespace of the calling thread, with this policy from the first
     /// moment on. unsupported for a kernel without nf_tables, permission_denied without
-    /// CAP_NET_ADMIN or when another sidecar that lives owns the table.
+    /// CAP_NET_ADMIN or when another sidecar that lives owns the table, not_found for a link that
+    /// is not there.
     static Result<SidecarTable> open(SidecarOptions options, PolicyRules rules);
 
+    /// Judges the frames of these links from now on, for links that came later; in the namespace's
+    /// thread, as open().
+    Status set_links(std::vector<std::string> links);
     /// Puts another policy in force. Connections and learned addresses stay, but those that it does
     /// not allow. Those whose names are not known (from an earlier sidecar) are asked for as "".
     Result<ConnectionCut> set_policy(PolicyRules rules,
@@ -54,6 +58,7 @@ class SidecarTable {
                  std::shared_ptr<SharedTracking> tracking);
     Status take_over();
     Status write_base();
+    Status check_links(const std::vector<std::string>& links) const;
     Result<bool> has_table(net::nft::Family family);
     Status put_in_force(std::shared_ptr<const PolicyRules> rules);
     Status adopt_learned(bool v6);

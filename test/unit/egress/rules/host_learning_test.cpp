@@ -74,7 +74,7 @@ TEST_CASE("to learn an address again for the same time begins that time anew") {
     must(table.add(net.a.guarded(), names_only(), keep_all));
     const Listener listener(net.outside, "192.0.2.2", 8000, 1024);
     for (int turn = 0; turn < 4; ++turn) {
-        must(table.learn("egra", "x.test", {ip("192.0.2.2")}, {Scope()}, 2s));
+        must(table.learn("egra", "x.test", {ip("192.0.2.2")}, {Scope()}, 3s));
         CHECK(stays_open(net, 900ms));
     }
 }

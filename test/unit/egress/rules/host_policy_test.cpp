@@ -39,7 +39,7 @@ TEST_CASE("a learned address is open to its sandbox alone, until it expires") {
     must(table.add(net.b.guarded(), names_only(), keep_all));
     const Listener v4(net.outside, "192.0.2.2", 8000);
     const Listener v6(net.outside, "fd78::2", 8000);
-    must(table.learn("egra", "x.test", {ip("192.0.2.2"), ip("fd78::2")}, {Scope()}, 2s));
+    must(table.learn("egra", "x.test", {ip("192.0.2.2"), ip("fd78::2")}, {Scope()}, 4s));
     CHECK(connect_to(net.a.place, "192.0.2.2", 8000) == 0);
     CHECK(connect_to(net.a.place, "fd78::2", 8000) == 0);
     CHECK(connect_to(net.b.place, "192.0.2.2", 8000) == ECONNREFUSED);

@@ -138,6 +138,31 @@ TEST_CASE("raw frames do not get out, whatever mark they carry") {
     CHECK(table.raw_frames().value() == sent);
 }
 
+TEST_CASE("raw frames do not get out by a link that came later either, once it is named") {
+    SidecarTopology net;
+    auto table = net.open(names_only());
+    const Veth second(VethEnd(net.box, "eth1"), VethEnd(net.outside, "eth1"), 9);
+    second.b.add_address("203.0.113.1", 24);
+    const Receiver receiver(net.outside, "203.0.113.1", 9000);
+    const auto send = [&](const std::string& text) {
+        send_frame(second.a,
+                   udp_frame(second.a.mac, second.b.mac, "203.0.113.2", "203.0.113.1", 9000, text));
+    };
+    send("not yet");
+    CHECK(receiver.next() == "not yet");
+    must(net.box.run([&] { return table.set_links({"eth0", "eth1"}); }));
+    send("never");
+    CHECK(table.raw_frames().value() == 1);
+    // By its rules the kernel's own go out there as elsewhere.
+    second.a.add_address("203.0.113.2", 24);
+    must(table.learn("x.test", {ip("203.0.113.1")}, {Scope()}, 60s));
+    send_datagram(net.box, "203.0.113.2", "203.0.113.1", 9000, "honest");
+    CHECK(receiver.next() == "honest");
+    const auto absent = net.box.run([&] { return table.set_links({"eth7"}); });
+    REQUIRE_FALSE(absent);
+    CHECK(absent.error().code() == ErrorCode::not_found);
+}
+
 TEST_CASE("the mark that lets frames out is not to be seen from within") {
     SidecarTopology net;
     auto table = net.open(names_only());
