@@ -1,10 +1,13 @@
 #include "egress/rules/redirection_check.hpp"
+#include "net/packet_log.hpp"
 #include "support/event_loop.hpp"
 #include "unit/egress/rules/open_connection.hpp"
 #include "unit/egress/rules/sidecar_topology.hpp"
 
 #include <catch2/catch.hpp>
+#include <linux/capability.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <atomic>
@@ -221,6 +224,36 @@ TEST_CASE("a second sidecar beside a living one is refused") {
     CHECK(code == ErrorCode::permission_denied);
     const auto removed = net.box.run([] { return rules::remove_sidecar_table("opensandbox"); });
     CHECK_FALSE(removed.has_value());
+}
+
+TEST_CASE("without the right to change the packet filter a sidecar does not begin") {
+    SidecarTopology net;
+    const Child powerless(net.box, [&] {
+        __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+        __user_cap_data_struct none[2]{};
+        if (::syscall(SYS_capset, &header, none) != 0) return false;
+        const auto table = rules::SidecarTable::open(net.options(), names_only());
+        return !table && table.error().code() == ErrorCode::permission_denied;
+    });
+    CHECK(powerless.succeeded());
+    const Listener listener(net.outside, "192.0.2.2", 8000);
+    CHECK(connect_to(net.box, "192.0.2.2", 8000) == 0);
+}
+
+TEST_CASE("a sidecar reads what was refused in its own namespace") {
+    SidecarTopology net;
+    auto table = net.open(names_only());
+    test_support::Loop loop;
+    const auto log = net.box.run([&] { return net::PacketLog::open(loop.executor(), 7).value(); });
+    connect_to(net.box, "192.0.2.2", 8000);
+    loop.run([&]() -> Awaitable<void> {
+        const auto packet = co_await log->next();
+        CHECK(packet.value().prefix == "egress-policy");
+        CHECK(packet.value().link.empty());
+        CHECK(packet.value().outgoing_link == "eth0");
+        CHECK(packet.value().destination == ip("192.0.2.2"));
+        CHECK(packet.value().destination_port == 8000);
+    });
 }
 
 TEST_CASE("the links of a namespace are all but its loopback") {
