@@ -4,6 +4,7 @@
 #include <linux/netlink.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <string>
 
@@ -53,6 +54,15 @@ Result<NetlinkSocket> NetlinkSocket::open(int protocol) {
     ::setsockopt(fd.get(), SOL_NETLINK, NETLINK_EXT_ACK, &on, sizeof(on));
     ::setsockopt(fd.get(), SOL_NETLINK, NETLINK_CAP_ACK, &on, sizeof(on));
     return NetlinkSocket(std::move(fd), address.nl_pid);
+}
+
+void NetlinkSocket::make_room(std::size_t size) {
+    constexpr std::size_t usual = 65536;
+    if (size <= std::max(usual, room_)) return;
+    // Twice, for what the kernel itself takes of it. Without the right to it the send is refused.
+    room_ = size;
+    const int wanted = static_cast<int>(std::min<std::size_t>(size * 2, 1U << 30));
+    ::setsockopt(fd_.get(), SOL_SOCKET, SO_SNDBUFFORCE, &wanted, sizeof(wanted));
 }
 
 Status NetlinkSocket::send(NetlinkBytes bytes, std::string_view what) {
@@ -139,6 +149,7 @@ Result<std::vector<std::uint8_t>> NetlinkSocket::exchange(NetlinkMessage& messag
 
 Result<std::vector<NetlinkVerdict>> NetlinkSocket::transact(NetlinkBytes datagram,
                                                             std::string_view what) {
+    make_room(datagram.size());
     if (auto sent = send(datagram, what); !sent) return sent.error();
     std::vector<NetlinkVerdict> verdicts;
     for (;;) {

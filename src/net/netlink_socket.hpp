@@ -30,6 +30,8 @@ class NetlinkSocket {
 
   private:
     NetlinkSocket(UniqueFd fd, std::uint32_t port);
+    /// For one large datagram.
+    void make_room(std::size_t size);
     Status send(NetlinkBytes bytes, std::string_view what);
     /// One datagram from the kernel, valid until the next call; empty when MSG_DONTWAIT found none.
     Result<NetlinkBytes> receive(int flags, std::string_view what);
@@ -39,6 +41,7 @@ class NetlinkSocket {
     UniqueFd fd_;
     std::uint32_t port_;
     std::uint32_t sequence_ = 0;
+    std::size_t room_ = 0;
     std::vector<std::uint8_t> buffer_;
 };
 

@@ -130,9 +130,8 @@ void Transaction::check_name(std::string_view name) {
                         "nftables name " + quoted(name) + ": must be 1 to 255 bytes");
 }
 
-template <class Build>
 void Transaction::append(std::string label, std::uint16_t type, Family family, std::uint16_t flags,
-                         const Build& build) {
+                         const std::function<void(nlmsghdr*)>& build) {
     if (failed_) return;
     steps_.push_back(std::move(label));
     nlmsghdr* message = nftnl_nlmsg_build_hdr(reinterpret_cast<char*>(scratch_.data()), type,
@@ -146,6 +145,16 @@ void Transaction::add_table(Family family, std::string_view table) {
     check_name(table);
     append("add table " + quoted(table), NFT_MSG_NEWTABLE, family, NLM_F_CREATE, [&](nlmsghdr* m) {
         nftnl_table_nlmsg_build_payload(m, make_table(family, table).get());
+    });
+}
+
+void Transaction::own_table(Family family, std::string_view table) {
+    constexpr std::uint32_t owner_and_persist = 2 | 4;  // NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST
+    check_name(table);
+    append("own table " + quoted(table), NFT_MSG_NEWTABLE, family, NLM_F_CREATE, [&](nlmsghdr* m) {
+        const auto object = make_table(family, table);
+        nftnl_table_set_u32(object.get(), NFTNL_TABLE_FLAGS, owner_and_persist);
+        nftnl_table_nlmsg_build_payload(m, object.get());
     });
 }
 
@@ -189,6 +198,44 @@ void Transaction::add_base_chain(Family family, std::string_view table, std::str
         nftnl_chain_set_s32(chain.get(), NFTNL_CHAIN_PRIO, priority);
         nftnl_chain_set_u32(chain.get(), NFTNL_CHAIN_POLICY, NF_ACCEPT);
         nftnl_chain_nlmsg_build_payload(m, chain.get());
+    });
+}
+
+void Transaction::add_egress_chain(std::string_view table, std::string_view name,
+                                   std::string_view link, std::int32_t priority) {
+    check_name(table);
+    check_name(name);
+    append("add chain " + quoted(name), NFT_MSG_NEWCHAIN, Family::netdev, NLM_F_CREATE,
+           [&](nlmsghdr* m) {
+               const auto chain = make_chain(Family::netdev, table, name);
+               nftnl_chain_set_str(chain.get(), NFTNL_CHAIN_TYPE, "filter");
+               nftnl_chain_set_u32(chain.get(), NFTNL_CHAIN_HOOKNUM,
+                                   static_cast<std::uint32_t>(Hook::egress));
+               nftnl_chain_set_s32(chain.get(), NFTNL_CHAIN_PRIO, priority);
+               nftnl_chain_set_str(chain.get(), NFTNL_CHAIN_DEV, std::string(link).c_str());
+               nftnl_chain_set_u32(chain.get(), NFTNL_CHAIN_POLICY, NF_ACCEPT);
+               nftnl_chain_nlmsg_build_payload(m, chain.get());
+           });
+}
+
+void Transaction::delete_chain(Family family, std::string_view table, std::string_view chain) {
+    check_name(table);
+    check_name(chain);
+    append("delete chain " + quoted(chain), NFT_MSG_DELCHAIN, family, 0, [&](nlmsghdr* m) {
+        nftnl_chain_nlmsg_build_payload(m, make_chain(family, table, chain).get());
+    });
+}
+
+void Transaction::flush_chain(Family family, std::string_view table, std::string_view chain) {
+    check_name(table);
+    check_name(chain);
+    append("flush chain " + quoted(chain), NFT_MSG_DELRULE, family, 0, [&](nlmsghdr* m) {
+        const Rule none;
+        auto* native = none.native();
+        nftnl_rule_set_u32(native, NFTNL_RULE_FAMILY, static_cast<std::uint32_t>(family));
+        nftnl_rule_set_str(native, NFTNL_RULE_TABLE, std::string(table).c_str());
+        nftnl_rule_set_str(native, NFTNL_RULE_CHAIN, std::string(chain).c_str());
+        nftnl_rule_nlmsg_build_payload(m, native);
     });
 }
 

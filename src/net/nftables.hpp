@@ -4,9 +4,11 @@
 #include "net/ipv4_range.hpp"
 #include "net/ipv6_range.hpp"
 #include "net/netlink_socket.hpp"
+#include "net/nftables_set.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -20,7 +22,7 @@ struct nftnl_expr;
 /// Rules of the kernel's packet filter, built with libnftnl and changed in transactions.
 namespace opensandbox::net::nft {
 
-enum class Family : std::uint8_t { inet = 1, arp = 3 };
+enum class Family : std::uint8_t { inet = 1, arp = 3, netdev = 5 };
 
 /// Where a chain sees packets.
 enum class Hook : std::uint8_t {
@@ -29,7 +31,9 @@ enum class Hook : std::uint8_t {
     forward = 2,
     output = 3,
     postrouting = 4,
-    arp_input = 0,  ///< of family arp
+    arp_input = 0,   ///< of family arp
+    arp_output = 1,  ///< of family arp
+    egress = 1,      ///< of family netdev: whatever leaves by one link, raw frames too
 };
 
 /// States of connection tracking, to be joined with |.
@@ -62,6 +66,7 @@ class Rule {
     Rule& is_ipv6();
     /// IPPROTO_TCP, ...
     Rule& transport(std::uint8_t protocol);
+    Rule& not_transport(std::uint8_t protocol);
     /// These two look at IPv4 headers: after is_ipv4 only.
     Rule& source(const Ipv4Address& network, unsigned prefix, bool inside = true);
     Rule& destination(const Ipv4Address& network, unsigned prefix, bool inside = true);
@@ -78,6 +83,35 @@ class Rule {
     Rule& clear_mark();
     /// `members` has the pair of its mark and the name of the link it leaves by.
     Rule& to_member_of_marked(std::string_view members);
+    /// From and to which ports, both included; of TCP and UDP: after transport() only.
+    Rule& destination_ports(std::uint16_t first, std::uint16_t last);
+    /// A TCP segment that does not begin a connection: after transport(IPPROTO_TCP) only.
+    Rule& in_midst_of_stream();
+    /// The key put together from these parts is in the set; or is not, without `inside`.
+    Rule& in_set(std::span<const KeyPart> key, const SetReference& set, bool inside = true);
+    Rule& in_set(KeyPart key, const SetReference& set, bool inside = true);
+    /// Continues where the map says; goes on with the next rule when it says nothing.
+    Rule& verdict_of(KeyPart key, const SetReference& map);
+    Rule& marked(std::uint32_t mark);
+    Rule& set_mark(std::uint32_t mark);
+    /// The packet's socket was made in this cgroup (its id, the inode's number of its folder) or in
+    /// one under it. `level` is how deep that is under the root. In input and output of family
+    /// inet.
+    Rule& made_in_cgroup(std::uint64_t id, std::uint32_t level);
+    /// A process made its socket: not the kernel for itself. In output and later.
+    Rule& of_a_process();
+    /// It goes the way back of its connection.
+    Rule& is_reply();
+    /// The key has more connections than so many; the set is one of connections, by this key.
+    Rule& more_connections(KeyPart key, const SetReference& set, std::uint32_t limit);
+    /// All that this rule sees are more connections than so many.
+    Rule& more_connections(std::uint32_t limit);
+    /// No more often than so many times a second for this key, after a burst of so many; the set
+    /// is dynamic, by this key, and forgets keys in time.
+    Rule& not_more_often(KeyPart key, const SetReference& set, std::uint64_t per_second,
+                         std::uint32_t burst);
+    /// The same for all that this rule sees.
+    Rule& not_more_often(std::uint64_t per_second, std::uint32_t burst);
     /// In any of the states.
     Rule& connection(std::uint32_t states);
     /// Its destination was rewritten.
@@ -90,16 +124,27 @@ class Rule {
     Rule& count(std::string_view counter);
     Rule& accept();
     Rule& drop();
+    /// Tells readers of this group of nflog about the packet, with its first bytes. A prefix is at
+    /// most 127 bytes.
+    Rule& log_to_group(std::uint16_t group, std::string_view prefix, std::uint32_t bytes);
     /// Continues in another chain and does not return.
     Rule& go_to(std::string_view chain);
+    /// Continues in another chain, and then with the next rule here.
+    Rule& jump(std::string_view chain);
     /// Ends TCP connections: after transport(IPPROTO_TCP) only.
     Rule& reject_with_reset();
     /// Answers with ICMP "administratively prohibited" of the packet's own family.
     Rule& reject_as_prohibited();
+    /// Notes a number with its connection.
+    Rule& mark_connection(std::uint32_t mark);
     /// Gives the packet the address of the link it leaves by.
     Rule& masquerade();
     /// Sends the connection to this IPv4 address and port instead; in chains of type nat.
     Rule& translate_destination(const Ipv4Address& address, std::uint16_t port);
+    /// The same for IPv6.
+    Rule& translate_destination(const Ipv6Address& address, std::uint16_t port);
+    /// Sends the connection to this port of this host: in output, of the loopback address.
+    Rule& redirect(std::uint16_t port);
 
     [[nodiscard]] bool valid() const { return size_ <= limit; }
     [[nodiscard]] nftnl_rule* native() const { return rule_.get(); }
@@ -110,6 +155,15 @@ class Rule {
     };
     nftnl_expr* append(const char* kind);
     Rule& load_meta(std::uint32_t key);
+    /// Into the first registers, one after another.
+    Rule& load_key(std::span<const KeyPart> key);
+    Rule& load_payload(std::uint32_t base, std::uint32_t offset, std::uint32_t size,
+                       std::uint32_t to);
+    Rule& load_constant(const void* data, std::uint32_t size, std::uint32_t to);
+    Rule& update_set(KeyPart key, const SetReference& set, std::uint32_t operation,
+                     nftnl_expr* of_element);
+    Rule& translate(std::uint32_t family, const void* address, std::uint32_t size,
+                    std::uint16_t port);
     Rule& store_mark(std::uint32_t source);
     Rule& load_connection(std::uint32_t key);
     Rule& interface(std::uint32_t key, std::uint32_t operation, std::string_view prefix);
@@ -144,6 +198,10 @@ class Transaction {
 
     /// Success also when it exists.
     void add_table(Family family, std::string_view table);
+    /// A table that only the socket that commits this can change, that a foreign flush of the whole
+    /// ruleset leaves alone, and that stays when the socket is closed. One whose owner has gone is
+    /// taken over. permission_denied when it has another owner, unsupported before Linux 6.9.
+    void own_table(Family family, std::string_view table);
     /// Fails when it does not exist, unless it was added earlier in the same transaction.
     void delete_table(Family family, std::string_view table);
     void add_counter(Family family, std::string_view table, std::string_view counter);
@@ -153,6 +211,31 @@ class Transaction {
     /// about are accepted. `type` is "filter", "nat" or "route".
     void add_base_chain(Family family, std::string_view table, std::string_view chain,
                         const char* type, Hook hook, std::int32_t priority);
+    /// A chain of family netdev for what leaves by one link.
+    void add_egress_chain(std::string_view table, std::string_view chain, std::string_view link,
+                          std::int32_t priority);
+    /// Removes a chain that nothing leads to, with its rules.
+    void delete_chain(Family family, std::string_view table, std::string_view chain);
+    /// Removes all rules of a chain.
+    void flush_chain(Family family, std::string_view table, std::string_view chain);
+
+    void add_set(Family family, std::string_view table, std::string_view set,
+                 const SetLayout& layout);
+    /// A set of one rule of this transaction, gone with it.
+    SetReference add_constant_set(Family family, std::string_view table, const SetLayout& layout,
+                                  std::span<const Element> elements);
+    /// Success also when one is there already, which keeps its lifetime then.
+    void add_elements(Family family, std::string_view table, const SetReference& set,
+                      const SetLayout& layout, std::span<const Element> elements);
+    /// Success also when one is not there. Of a map's element the value must be the one it has.
+    /// Not of interval sets.
+    void remove_elements(Family family, std::string_view table, std::string_view set,
+                         const SetLayout& layout, std::span<const Element> elements);
+    /// Whether one is there or not: afterwards it is so, lifetime and comment included. Packets see
+    /// no time without it. Neither of maps nor of interval sets.
+    void put_elements(Family family, std::string_view table, std::string_view set,
+                      const SetLayout& layout, std::span<const Element> elements);
+
     void add_set(Family family, std::string_view table, std::string_view set, SetKind kind);
     /// Success also when it is there already with the same number.
     void add_element(Family family, std::string_view table, std::string_view set, SetKind kind,
@@ -167,12 +250,14 @@ class Transaction {
     Status commit(NetlinkSocket& socket);
 
   private:
-    template <class Build>
     void append(std::string label, std::uint16_t type, Family family, std::uint16_t flags,
-                const Build& build);
+                const std::function<void(nlmsghdr*)>& build);
     void change_element(std::uint16_t type, std::string_view verb, Family family,
                         std::string_view table, std::string_view set, SetKind kind,
                         const SetElement& element);
+    void change_elements(std::uint16_t type, std::string_view verb, Family family,
+                         std::string_view table, const SetReference& set, const SetLayout& layout,
+                         std::span<const Element> elements);
     void finish(const void* message);
     void check_name(std::string_view name);
 
@@ -191,6 +276,17 @@ struct TableCounts {
 };
 
 Result<TableCounts> count_table(NetlinkSocket& socket, std::string_view table);
+
+/// Names of a table's chains, unordered; none when there is no such table.
+Result<std::vector<std::string>> list_chains(NetlinkSocket& socket, Family family,
+                                             std::string_view table);
+
+/// All elements of a set; not_found when there is no such set.
+Result<std::vector<ListedElement>> list_elements(NetlinkSocket& socket, Family family,
+                                                 std::string_view table, std::string_view set);
+
+/// Reads the elements of an NFT_MSG_NEWSETELEM message; malformed ones are left out.
+std::vector<ListedElement> parse_elements(NetlinkBytes message);
 
 struct CounterValue {
     std::uint64_t packets = 0;

@@ -117,6 +117,10 @@ Rule& Rule::transport(std::uint8_t protocol) {
     return load_meta(NFT_META_L4PROTO).compare(NFT_CMP_EQ, &protocol, sizeof(protocol));
 }
 
+Rule& Rule::not_transport(std::uint8_t protocol) {
+    return load_meta(NFT_META_L4PROTO).compare(NFT_CMP_NEQ, &protocol, sizeof(protocol));
+}
+
 Rule& Rule::field(std::uint32_t offset, std::span<const std::uint8_t> wanted, unsigned prefix,
                   bool inside) {
     auto* expression = append("payload");
@@ -266,6 +270,10 @@ Rule& Rule::go_to(std::string_view chain) {
     return verdict(NFT_GOTO, chain);
 }
 
+Rule& Rule::jump(std::string_view chain) {
+    return verdict(NFT_JUMP, chain);
+}
+
 Rule& Rule::reject_with_reset() {
     auto* expression = append("reject");
     nftnl_expr_set_u32(expression, NFTNL_EXPR_REJECT_TYPE, NFT_REJECT_TCP_RST);
@@ -285,20 +293,34 @@ Rule& Rule::masquerade() {
     return *this;
 }
 
-Rule& Rule::translate_destination(const Ipv4Address& address, std::uint16_t port) {
-    const std::uint32_t target = htonl(address.to_uint());
+Rule& Rule::translate(std::uint32_t family, const void* address, std::uint32_t size,
+                      std::uint16_t port) {
     const std::uint16_t target_port = htons(port);
-    auto* where = append("immediate");
-    nftnl_expr_set_u32(where, NFTNL_EXPR_IMM_DREG, NFT_REG_1);
-    nftnl_expr_set(where, NFTNL_EXPR_IMM_DATA, &target, sizeof(target));
-    auto* which = append("immediate");
-    nftnl_expr_set_u32(which, NFTNL_EXPR_IMM_DREG, NFT_REG_2);
-    nftnl_expr_set(which, NFTNL_EXPR_IMM_DATA, &target_port, sizeof(target_port));
+    load_constant(address, size, NFT_REG_1)
+        .load_constant(&target_port, sizeof(target_port), NFT_REG_2);
     auto* expression = append("nat");
     nftnl_expr_set_u32(expression, NFTNL_EXPR_NAT_TYPE, NFT_NAT_DNAT);
-    nftnl_expr_set_u32(expression, NFTNL_EXPR_NAT_FAMILY, NFPROTO_IPV4);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_NAT_FAMILY, family);
     nftnl_expr_set_u32(expression, NFTNL_EXPR_NAT_REG_ADDR_MIN, NFT_REG_1);
     nftnl_expr_set_u32(expression, NFTNL_EXPR_NAT_REG_PROTO_MIN, NFT_REG_2);
+    return *this;
+}
+
+Rule& Rule::translate_destination(const Ipv4Address& address, std::uint16_t port) {
+    const auto bytes = address.to_bytes();
+    return translate(NFPROTO_IPV4, bytes.data(), bytes.size(), port);
+}
+
+Rule& Rule::translate_destination(const Ipv6Address& address, std::uint16_t port) {
+    const auto bytes = address.to_bytes();
+    return translate(NFPROTO_IPV6, bytes.data(), bytes.size(), port);
+}
+
+Rule& Rule::redirect(std::uint16_t port) {
+    const std::uint16_t target = htons(port);
+    load_constant(&target, sizeof(target), NFT_REG_1);
+    auto* expression = append("redir");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_REDIR_REG_PROTO_MIN, NFT_REG_1);
     return *this;
 }
 

@@ -1,6 +1,8 @@
-// Answers of netlink: datagrams, verdicts, links and counters.
+// Answers of netlink: datagrams, verdicts, links, counters, elements, connections, logged packets.
+#include "net/conntrack.hpp"
 #include "net/netlink_message.hpp"
 #include "net/nftables.hpp"
+#include "net/packet_log.hpp"
 #include "net/route_socket.hpp"
 
 #include <cstdint>
@@ -23,6 +25,11 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         }
         (void)route_source(message);
         nft::parse_counter(message);
+        for (const auto& element : nft::parse_elements(message))
+            if (element.key.size() > size) __builtin_trap();
+        (void)parse_connection(message);
+        if (const auto entry = parse_log_entry(message))
+            if (entry->packet.prefix.size() > 128) __builtin_trap();
         return true;
     });
     if (taken > size) __builtin_trap();

@@ -76,9 +76,9 @@ inline UniqueFd bind_socket(const TestNamespace& place, const std::string& addre
 /// A TCP listener inside a namespace.
 class Listener {
   public:
-    Listener(const TestNamespace& place, const std::string& address, int port)
+    Listener(const TestNamespace& place, const std::string& address, int port, int backlog = 16)
         : fd_(bind_socket(place, address, port, SOCK_STREAM)) {
-        checked(::listen(fd_.get(), 16), "listen");
+        checked(::listen(fd_.get(), backlog), "listen");
     }
 
     [[nodiscard]] UniqueFd accept() const {

@@ -179,6 +179,15 @@ void write_input(Table& table, const FirewallOptions& options) {
                            .accept());
         }
     }
+    for (const std::uint16_t port : options.egress_ports) {
+        for (const std::uint8_t protocol : {IPPROTO_UDP, IPPROTO_TCP}) {
+            table.rule(Rule()
+                           .transport(protocol)
+                           .destination_port(port)
+                           .destination_translated()
+                           .accept());
+        }
+    }
     table.rule(Rule().go_to(refuse_chain));
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 /// What packets of native sandboxes may do, enforced on the host's side of their links, where root
 /// inside cannot reach it.
@@ -21,6 +22,10 @@ struct FirewallOptions {
     /// Of the gateway, the range's first address, where a resolver answers UDP and TCP; queries to
     /// the gateway's port 53 go there. 0: none.
     std::uint16_t resolver_port = 0;
+
+    /// Where egress control answers on this host, UDP and TCP: reached by those connections that
+    /// its own table sends there from somewhere else.
+    std::vector<std::uint16_t> egress_ports;
 
     std::string table;     ///< nftables table, family inet; 1 to 255 bytes, [A-Za-z0-9_]
     net::Ipv4Range range;  ///< addresses of the sandboxes
@@ -40,7 +45,7 @@ struct FirewallOptions {
 ///   host learns no neighbour, router or redirect from it;
 /// - does not reach any address of this host, unless it answers a connection the host opened, nor
 ///   a port of such an address that is handed on elsewhere (published ports of containers), but
-///   the resolver;
+///   the resolver, and egress control by way of its own table;
 /// - does not reach another sandbox outside of their common network (join_network()), link-local
 ///   addresses (169.254.0.0/16 and fe80::/10), or the other addresses where clouds serve instance
 ///   metadata, also by way of NAT64;

@@ -1,0 +1,184 @@
+#include "egress/rules/sidecar_ruleset.hpp"
+
+#include "egress/rules/host_ruleset.hpp"
+
+#include <netinet/in.h>
+
+#include <array>
+
+namespace opensandbox::egress::rules {
+
+namespace {
+
+using namespace std::string_view_literals;
+using net::nft::Family;
+using net::nft::Hook;
+using net::nft::Rule;
+using net::nft::Transaction;
+
+constexpr std::uint16_t dns_port = 53;
+constexpr std::array<std::uint8_t, 2> with_ports{IPPROTO_TCP, IPPROTO_UDP};
+constexpr auto loopback = "lo\0"sv;
+constexpr const char* policies_chain = "policies";
+constexpr const char* diversions_chain = "diversions";
+
+/// Before Docker's own translation of its resolver's address, at -100.
+constexpr std::int32_t before_translation = -101;
+constexpr std::int32_t filters = 0;
+/// After all others.
+constexpr std::int32_t at_last = 300;
+
+/// To one address.
+Rule& to(Rule& rule, const IpAddress& address) {
+    if (address.is_v6()) return rule.is_ipv6().destination(address.to_v6(), 128);
+    return rule.is_ipv4().destination(address.to_v4(), 32);
+}
+
+}  // namespace
+
+LearnedSets SidecarRuleset::learned_sets() {
+    LearnedSets sets;
+    sets.v4 = "learned4";
+    sets.v6 = "learned6";
+    return sets;
+}
+
+Rule SidecarRuleset::own() const {
+    Rule rule;
+    rule.marked(options_.own.mark);
+    if (const auto& group = options_.own.group) rule.made_in_cgroup(group->id, group->level);
+    return rule;
+}
+
+void SidecarRuleset::write(Transaction& transaction, bool frames) const {
+    const auto sets = learned_sets();
+    for (const bool v6 : {false, true})
+        transaction.add_set(Family::inet, options_.table, v6 ? sets.v6 : sets.v4, sets.layout(v6));
+    RuleWriter writer(transaction, options_.table, sets);
+    writer.write_refusals(options_.log, {});
+    writer.fresh_chain(HostRuleset::allowed_chain);
+    writer.rule(HostRuleset::allowed_chain, Rule().mark_connection(judged_mark).accept());
+    const auto base = [&](const char* name, const char* type, Hook hook, std::int32_t priority) {
+        transaction.add_base_chain(Family::inet, options_.table, name, type, hook, priority);
+        transaction.flush_chain(Family::inet, options_.table, name);
+    };
+    base("translation", "nat", Hook::output, before_translation);
+    write_translation(writer);
+    base("egress", "filter", Hook::output, filters);
+    write_output(writer);
+    base("input", "filter", Hook::input, filters);
+    write_input(writer);
+    base("sign", "filter", Hook::postrouting, at_last);
+    if (!frames) return;
+    writer.rule("sign", Rule().not_to_interfaces(loopback).set_mark(secret_));
+    write_frames(transaction);
+}
+
+void SidecarRuleset::write_policy(Transaction& transaction, const std::string& filter,
+                                  const std::string& diversion) const {
+    RuleWriter writer(transaction, options_.table, learned_sets());
+    writer.fresh_chain(policies_chain);
+    writer.rule(policies_chain, Rule().jump(filter));
+    writer.fresh_chain(diversions_chain);
+    if (!diversion.empty()) writer.rule(diversions_chain, Rule().jump(diversion));
+}
+
+void SidecarRuleset::write_translation(RuleWriter& writer) const {
+    writer.chain(diversions_chain);
+    writer.fresh_chain(leave_chain);
+    writer.rule(leave_chain, Rule().accept());
+    writer.fresh_chain(HostRuleset::divert_chain);
+    writer.rule(HostRuleset::divert_chain,
+                Rule().transport(IPPROTO_TCP).redirect(options_.interceptor_port));
+
+    const char* chain = "translation";
+    writer.rule(chain, own().accept());
+    for (const auto transport : with_ports) {
+        for (const auto& server : options_.exempt_nameservers) {
+            Rule rule;
+            to(rule, server).transport(transport).destination_port(dns_port).accept();
+            writer.rule(chain, rule);
+        }
+    }
+    for (const auto transport : with_ports)
+        writer.rule(chain, Rule().transport(transport).destination_port(dns_port).redirect(
+                               options_.dns_port));
+    writer.rule(chain, Rule().transport(IPPROTO_TCP).jump(diversions_chain));
+}
+
+void SidecarRuleset::write_output(RuleWriter& writer) const {
+    writer.chain(policies_chain);
+    const char* chain = "egress";
+    writer.rule(chain, own().accept());
+    writer.rule(chain, Rule().connection(net::nft::established | net::nft::related).accept());
+    writer.rule(chain,
+                Rule().connection(net::nft::invalid).transport(IPPROTO_TCP).reject_with_reset());
+    writer.rule(chain, Rule().connection(net::nft::invalid).drop());
+    writer.rule(chain, Rule()
+                           .connection(net::nft::fresh)
+                           .more_connections(options_.connections)
+                           .go_to(RuleWriter::refusal(Reason::connections)));
+    writer.rule(chain, Rule()
+                           .is_ipv4()
+                           .destination(net::Ipv4Address({127, 0, 0, 11}), 32)
+                           .go_to(RuleWriter::refusal(Reason::host)));
+    writer.rule(chain, Rule().to_interfaces(loopback).accept());
+    // What was redirected here is still on its way to the link it was first meant for.
+    for (const char* here : {"127.0.0.1", "::1"}) {
+        Rule rule;
+        to(rule, boost::asio::ip::make_address(here))
+            .destination_translated()
+            .mark_connection(judged_mark)
+            .accept();
+        writer.rule(chain, rule);
+    }
+    for (const auto transport : with_ports) {
+        for (const auto& server : options_.exempt_nameservers) {
+            Rule rule;
+            to(rule, server).transport(transport).destination_port(dns_port).accept();
+            writer.rule(chain, rule);
+        }
+    }
+    writer.rule(chain, Rule().is_ipv4().transport(IPPROTO_IGMP).drop());
+    writer.rule(chain, Rule()
+                           .not_transport(IPPROTO_TCP)
+                           .not_transport(IPPROTO_UDP)
+                           .not_transport(IPPROTO_ICMP)
+                           .not_transport(IPPROTO_ICMPV6)
+                           .go_to(RuleWriter::refusal(Reason::protocol)));
+    // Neighbours and routers are looked for by the kernel itself.
+    const char* kernel = "discovery";
+    writer.fresh_chain(kernel);
+    writer.rule(kernel, Rule().of_a_process().jump(policies_chain));
+    writer.rule(kernel, Rule().of_a_process().go_to(RuleWriter::refusal(Reason::policy)));
+    writer.rule(kernel, Rule().accept());
+    writer.rule(chain, Rule().is_ipv6().transport(IPPROTO_ICMPV6).go_to(kernel));
+    writer.rule(chain, Rule().jump(policies_chain));
+    writer.rule(chain, Rule().go_to(RuleWriter::refusal(Reason::policy)));
+}
+
+void SidecarRuleset::write_input(RuleWriter& writer) const {
+    const char* chain = "input";
+    writer.rule(chain, Rule().from_interfaces(loopback).accept());
+    writer.rule(chain, Rule().connection(net::nft::established | net::nft::related).accept());
+    // A connection that was cut must not come to life again from its other end.
+    writer.rule(chain, Rule().transport(IPPROTO_TCP).in_midst_of_stream().drop());
+    if (!options_.accept_datagrams) writer.rule(chain, Rule().transport(IPPROTO_UDP).drop());
+}
+
+void SidecarRuleset::write_frames(Transaction& transaction) const {
+    transaction.add_base_chain(Family::arp, options_.table, "sign", "filter", Hook::arp_output, 0);
+    transaction.flush_chain(Family::arp, options_.table, "sign");
+    transaction.add_rule(Family::arp, options_.table, "sign", Rule().set_mark(secret_));
+    transaction.add_counter(Family::netdev, options_.table, frames_counter);
+    for (std::size_t i = 0; i < options_.links.size(); ++i) {
+        const auto chain = "frames_" + std::to_string(i);
+        transaction.add_egress_chain(options_.table, chain, options_.links[i], 0);
+        transaction.add_rule(Family::netdev, options_.table, chain,
+                             Rule().marked(secret_).clear_mark().accept());
+        transaction.add_rule(Family::netdev, options_.table, chain,
+                             Rule().count(frames_counter).drop());
+    }
+}
+
+}  // namespace opensandbox::egress::rules
