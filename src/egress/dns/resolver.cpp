@@ -64,6 +64,7 @@ struct Resolver::Served {
     std::optional<Refusal> refusal;
     std::shared_ptr<const Answer> answer;
     std::uint32_t age = 0;
+    std::size_t removed = 0;               ///< inner addresses
     std::vector<LearnedAddress> to_learn;  ///< before the answer may be sent
     Time until;                            ///< that they are open then
 };
@@ -186,7 +187,7 @@ Resolver::Served Resolver::serve(const Job& job, const std::shared_ptr<CacheEntr
         auto filtered = without_inner(served.answer, [&](const asio::ip::address& address) {
             return neighbours_.gate->allows_inner(job.client, name, address);
         });
-        statistics_.rebinding_removed += filtered.removed;
+        served.removed = filtered.removed;
         if (filtered.emptied) {
             served.refusal = denied("the name leads to an inner address only (rebinding)");
             return served;
@@ -239,6 +240,7 @@ std::optional<PendingQuery> Resolver::answer_now(ClientId client, std::string_vi
     if (entry) {
         ++statistics_.cache_hits;
         Served served = serve(job, entry, now);
+        if (served.to_learn.empty()) statistics_.rebinding_removed += served.removed;
         if (!served.refusal && served.to_learn.empty()) {
             write(job, *served.answer, served.age, reply);
             return std::nullopt;
@@ -330,11 +332,13 @@ Awaitable<std::string> Resolver::answer(std::shared_ptr<Resolver> self, PendingQ
         Served served;
         if (!refusal) served = self->serve(job, pending.entry, Clock::now());
         if (!refusal) refusal = std::move(served.refusal);
+        const bool learned = served.to_learn.empty() || learned_under == job.verdict.generation;
+        if (refusal || learned) self->statistics_.rebinding_removed += served.removed;
         if (refusal) {
             self->refuse(job, *refusal, reply);
             co_return reply;
         }
-        if (served.to_learn.empty() || learned_under == job.verdict.generation) {
+        if (learned) {
             self->write(job, *served.answer, served.age, reply);
             co_return reply;
         }
