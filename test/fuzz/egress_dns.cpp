@@ -1,6 +1,7 @@
 // A client's query and an upstream's reply: what comes of them must be readable again.
 #include "egress/dns/query_limits.hpp"
 #include "egress/dns/reply.hpp"
+#include "net/dns/wire_reader.hpp"
 
 #include <cstdint>
 #include <string>
@@ -19,12 +20,18 @@ void check(const std::string& reply, std::uint16_t id, std::size_t limit) {
 void answer(const Answer& answer, std::string_view message, std::size_t size) {
     const auto query = net::dns::parse_query(message);
     if (!query) return;
+    // The cache hands out an answer for its own question only.
+    const auto name_of = [](std::string_view bytes, std::size_t question_end) {
+        return bytes.substr(12, question_end - 12 - 4);
+    };
+    if (!net::dns::same_name(name_of(message, query->question_end),
+                             name_of(answer.wire, answer.question_end))) {
+        return;
+    }
     std::string reply;
     const std::size_t limit = answer_limit(*query, size % 2 == 0, 4096);
     write_answer(answer, *query, message, static_cast<std::uint32_t>(size), limit, reply);
-    // Another question than that of the answer is cut off, so that nothing is mixed up.
-    if (query->question_end == answer.question_end)
-        check(reply, query->id, net::dns::kMaxMessage + 11);
+    check(reply, query->id, limit);
 }
 
 }  // namespace

@@ -109,6 +109,9 @@ Result<Query> parse_query(std::string_view message) {
     query.question = read_question(reader);
     query.question_end = reader.at();
     if (!reader.good()) return malformed("unreadable question");
+    // There is no name before it. One that points into itself reads otherwise wherever its bytes
+    // are sent on with others behind them: what was judged would not be what is asked.
+    if (reader.met_pointer()) return malformed("a pointer in the question");
     if (header.additionals > 8) return malformed("too many additional records");
     for (int i = 0; i < header.additionals; ++i) {
         const RawRecord raw = read_record(reader);

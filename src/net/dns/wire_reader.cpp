@@ -45,6 +45,7 @@ void WireReader::labels(Take take) {
         if (size == 0) break;
         if ((size & 0xc0) == 0xc0) {
             const std::size_t target = static_cast<std::size_t>(size & 0x3f) << 8 | byte();
+            met_pointer_ = true;
             if (!resume) resume = at_;
             if (!good_ || target < kHeaderSize || target >= here || ++pointers > max_pointers) {
                 good_ = false;

@@ -48,6 +48,8 @@ class WireReader {
     std::string wire_name();
 
     [[nodiscard]] bool good() const { return good_; }
+    /// Whether a name had a pointer in it.
+    [[nodiscard]] bool met_pointer() const { return met_pointer_; }
     [[nodiscard]] std::size_t at() const { return at_; }
 
   private:
@@ -58,6 +60,7 @@ class WireReader {
     std::string_view message_;
     std::size_t at_;
     bool good_ = true;
+    bool met_pointer_ = false;
 };
 
 /// The text of a name that wire_name() gave.
