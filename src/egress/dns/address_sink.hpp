@@ -19,7 +19,9 @@ struct LearnedAddress {
 /// Opens addresses that an allowed name has. Called before the client gets the answer that holds
 /// them; when it fails the client gets SERVFAIL instead. Called once for each client and fresh
 /// answer (again when Verdict::generation changed), since what is served from the cache later
-/// expires no later.
+/// expires no later. Policy may take the name away while learn() runs: then the answer is denied,
+/// and the sink has to see to it that nothing stays open (judge again after the addresses are in,
+/// or let withdrawals follow what runs).
 class AddressSink {
   public:
     virtual ~AddressSink() = default;

@@ -161,8 +161,8 @@ Result<std::shared_ptr<const Answer>> encode(const Response& response, const Cha
     answer->question_end = codec::kHeaderSize + response.name.size() + 4;
     answer->code = response.code;
     answer->ttl = ttl;
-    for (std::size_t i = 1; i < chain.names.size(); ++i)
-        answer->aliases.push_back(codec::name_text(chain.names[i]));
+    for (std::size_t i = 0; chain.names.size() > 1 && i < chain.names.size(); ++i)
+        answer->chain.push_back(codec::name_text(chain.names[i]));
     for (const ResourceRecord& record : response.answers) {
         const auto address = address_of(record);
         if (!address) continue;

@@ -29,9 +29,9 @@ struct Answer {
     std::size_t question_end = 0;
     std::uint16_t code = 0;
     std::vector<AnswerAddress> addresses;  ///< of A and AAAA records
-    std::vector<std::string> aliases;  ///< names that CNAME and DNAME lead to, as Gate gets them
-    bool inner = false;                ///< an address is_inner()
-    std::uint32_t ttl = 0;             ///< seconds that it may be kept; 0 not at all
+    std::vector<std::string> chain;  ///< the name, then its aliases, as Gate gets them; or none
+    bool inner = false;              ///< an address is_inner()
+    std::uint32_t ttl = 0;           ///< seconds that it may be kept; 0 not at all
 };
 
 struct AnswerRules {

@@ -14,8 +14,8 @@ std::size_t size_of(const CacheKey& key, const Answer& answer) {
     std::size_t size = overhead + sizeof(CacheEntry) + sizeof(Answer) + key.name.size() +
                        answer.wire.size() + answer.ttl_offsets.size() * sizeof(std::uint16_t) +
                        answer.addresses.size() * sizeof(AnswerAddress);
-    for (const std::string& alias : answer.aliases)
-        size += sizeof(std::string) + alias.size();
+    for (const std::string& name : answer.chain)
+        size += sizeof(std::string) + name.size();
     return size;
 }
 

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace opensandbox::egress::dns {
 
@@ -35,14 +36,13 @@ class Gate {
   public:
     virtual ~Gate() = default;
     virtual Verdict judge(ClientId client, std::string_view name, std::uint16_t type) = 0;
-    /// Whether an allowed `name` may lead on to `alias` by CNAME. The default allows it: who may
-    /// ask for a name may follow it, and its addresses are judged by themselves.
-    virtual Verdict judge_alias(ClientId client, std::string_view name, std::string_view alias,
+    /// The same once an answer is there that goes through aliases (CNAME, DNAME): `names` holds the
+    /// queried name, then what it leads to, at most 17 in all. This verdict then counts instead of
+    /// that of judge(): it may deny, and its scope is what addresses are learned with. By default
+    /// the queried name decides: who may ask for it may follow it.
+    virtual Verdict judge_chain(ClientId client, const std::vector<std::string>& names,
                                 std::uint16_t type) {
-        (void)client, (void)name, (void)alias, (void)type;
-        Verdict verdict;
-        verdict.allowed = true;
-        return verdict;
+        return judge(client, names.front(), type);
     }
     /// Whether an answer may hold an address of an inner range (rebinding.hpp), which is otherwise
     /// taken out of it.

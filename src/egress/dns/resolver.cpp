@@ -62,6 +62,7 @@ struct Resolver::Job {
 struct Resolver::Served {
     Served() = default;
     std::optional<Refusal> refusal;
+    Verdict verdict;  ///< of the whole chain
     std::shared_ptr<const Answer> answer;
     std::uint32_t age = 0;
     std::size_t removed = 0;               ///< inner addresses
@@ -122,15 +123,6 @@ std::optional<Refusal> Resolver::judge(Job& job) {
     return refusal;
 }
 
-std::optional<Refusal> Resolver::judge_aliases(const Job& job, const Answer& answer) {
-    for (const std::string& alias : answer.aliases) {
-        Verdict verdict = neighbours_.gate->judge_alias(job.client, job.question().name, alias,
-                                                        job.question().type);
-        if (!verdict.allowed) return denied(std::move(verdict.reason));
-    }
-    return std::nullopt;
-}
-
 /// Limits of what a client may have asked of upstreams.
 std::optional<Refusal> Resolver::admit_forwarding(const Job& job, ClientShare& share, Time now) {
     const ClientLimits& limits = settings_.clients;
@@ -174,14 +166,21 @@ void Resolver::write(const Job& job, const Answer& answer, std::uint32_t age, st
     }
 }
 
-/// Aliases, inner addresses, and what is left to be learned.
+/// Judges the chain of aliases, takes inner addresses out, and sees what is left to be learned.
 Resolver::Served Resolver::serve(const Job& job, const std::shared_ptr<CacheEntry>& entry,
                                  Time now) {
     Served served;
     served.answer = entry->answer();
     served.age = entry->age(now);
-    served.refusal = judge_aliases(job, *served.answer);
-    if (served.refusal) return served;
+    served.verdict = job.verdict;
+    if (!served.answer->chain.empty()) {
+        served.verdict =
+            neighbours_.gate->judge_chain(job.client, served.answer->chain, job.question().type);
+        if (!served.verdict.allowed) {
+            served.refusal = denied(std::move(served.verdict.reason));
+            return served;
+        }
+    }
     if (served.answer->inner) {
         const std::string& name = job.question().name;
         auto filtered = without_inner(served.answer, [&](const asio::ip::address& address) {
@@ -201,7 +200,7 @@ Resolver::Served Resolver::serve(const Job& job, const std::shared_ptr<CacheEntr
     served.until = now + lifetime(longest);
     // Ages are whole seconds.
     const Time enough = served.until - std::chrono::seconds(1);
-    if (entry->learned(job.client, job.verdict.generation, enough)) return served;
+    if (entry->learned(job.client, served.verdict.generation, enough)) return served;
     for (const AnswerAddress& address : served.answer->addresses)
         served.to_learn.emplace_back(address.address, lifetime(left(address.ttl, served.age)));
     return served;
@@ -261,7 +260,6 @@ std::optional<PendingQuery> Resolver::answer_now(ClientId client, std::string_vi
     pending.client = client;
     pending.message = message;
     pending.tcp = tcp;
-    pending.verdict = std::move(job.verdict);
     pending.entry = std::move(entry);
     pending.query = std::move(*query);
     return pending;
@@ -295,9 +293,9 @@ Awaitable<std::shared_ptr<CacheEntry>> Resolver::fetch(std::shared_ptr<Resolver>
 Awaitable<bool> Resolver::learn(std::shared_ptr<Resolver> self, const PendingQuery& pending,
                                 const Served& served) {
     const Status learned = co_await self->neighbours_.sink->learn(
-        pending.client, pending.query.question.name, served.to_learn, pending.verdict.scope);
+        pending.client, pending.query.question.name, served.to_learn, served.verdict.scope);
     if (learned) {
-        self->cache_.set_learned(*pending.entry, pending.client, pending.verdict.generation,
+        self->cache_.set_learned(*pending.entry, pending.client, served.verdict.generation,
                                  served.until);
         co_return true;
     }
@@ -332,7 +330,7 @@ Awaitable<std::string> Resolver::answer(std::shared_ptr<Resolver> self, PendingQ
         Served served;
         if (!refusal) served = self->serve(job, pending.entry, Clock::now());
         if (!refusal) refusal = std::move(served.refusal);
-        const bool learned = served.to_learn.empty() || learned_under == job.verdict.generation;
+        const bool learned = served.to_learn.empty() || learned_under == served.verdict.generation;
         if (refusal || learned) self->statistics_.rebinding_removed += served.removed;
         if (refusal) {
             self->refuse(job, *refusal, reply);
@@ -342,11 +340,10 @@ Awaitable<std::string> Resolver::answer(std::shared_ptr<Resolver> self, PendingQ
             self->write(job, *served.answer, served.age, reply);
             co_return reply;
         }
-        pending.verdict = job.verdict;
         const bool opened = co_await learn(self, pending, served);
         if (self->stopped_) co_return reply;
         if (!opened) break;
-        learned_under = pending.verdict.generation;
+        learned_under = served.verdict.generation;
     }
     self->fail(job, ExtendedError::not_ready, "the addresses could not be opened", reply);
     co_return reply;

@@ -31,7 +31,6 @@ struct PendingQuery {
     net::dns::Query query;
     std::string message;
     bool tcp = false;
-    Verdict verdict;
     std::shared_ptr<CacheEntry> entry;  ///< the answer, when only learning is left to do
     Turn turn;
 };
@@ -70,7 +69,6 @@ class Resolver : public std::enable_shared_from_this<Resolver> {
     struct Job;
 
     std::optional<Refusal> judge(Job& job);
-    std::optional<Refusal> judge_aliases(const Job& job, const Answer& answer);
     std::optional<Refusal> admit_forwarding(const Job& job, ClientShare& share, Time now);
     Served serve(const Job& job, const std::shared_ptr<CacheEntry>& entry, Time now);
     void write(const Job& job, const Answer& answer, std::uint32_t age, std::string& reply);

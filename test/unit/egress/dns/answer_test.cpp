@@ -38,7 +38,7 @@ TEST_CASE("dns answer: records of names that the question does not lead to are l
         AnswerRules());
     REQUIRE(answer);
     CHECK(texts(**answer) == std::vector<std::string>{"198.51.100.1"});
-    CHECK((*answer)->aliases == std::vector<std::string>{"b.example", "c.example"});
+    CHECK((*answer)->chain == std::vector<std::string>{"a.example", "b.example", "c.example"});
     CHECK(parsed((*answer)->wire).answers.size() == 3);
 }
 

@@ -32,12 +32,16 @@ class TestGate : public Gate {
         (void)type;
         return verdict;
     }
-    Verdict judge_alias(ClientId client, std::string_view name, std::string_view alias,
+    Verdict judge_chain(ClientId client, const std::vector<std::string>& names,
                         std::uint16_t type) override {
-        Verdict verdict = Gate::judge_alias(client, name, alias, type);
-        if (!denied_aliases.contains(std::string(alias))) return verdict;
-        verdict.allowed = false;
-        verdict.reason = "alias denied";
+        chains.push_back(names);
+        Verdict verdict = judge(client, names.front(), type);
+        if (chain_scope) verdict.scope = chain_scope;
+        for (const std::string& name : names) {
+            if (!denied_aliases.contains(name)) continue;
+            verdict.allowed = false;
+            verdict.reason = "alias denied";
+        }
         return verdict;
     }
     bool allows_inner(ClientId, std::string_view, const asio::ip::address& a) override {
@@ -50,6 +54,8 @@ class TestGate : public Gate {
     std::uint64_t generation = 1;
     std::shared_ptr<const void> scope;
     std::set<std::string> denied_aliases;
+    std::shared_ptr<const void> chain_scope;
+    std::vector<std::vector<std::string>> chains;
     std::set<std::string> allowed_inner;
     std::size_t judged = 0;
 };

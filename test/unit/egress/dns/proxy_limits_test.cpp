@@ -207,11 +207,14 @@ TEST_CASE("dns proxy: aliases are judged, from the cache too") {
         return {asked.reply({alias_record("web.example", "cdn.example"),
                              address_record("cdn.example", "198.51.100.1")})};
     });
+    f.gate->chain_scope = std::make_shared<int>(443);
     f.start();
     f.loop.run([&]() -> Awaitable<void> {
         const std::string reply = co_await ask_udp(f.endpoint, query("web.example"));
         CHECK(addresses(reply).size() == 1);
         CHECK(f.sink->calls[0].name == "web.example");
+        CHECK(f.sink->calls[0].scope == f.gate->chain_scope);
+        CHECK(f.gate->chains.front() == std::vector<std::string>{"web.example", "cdn.example"});
         f.gate->denied_aliases = {"cdn.example"};
         const std::string denied = co_await ask_udp(f.endpoint, query("web.example"));
         CHECK(parsed(denied).code == 3);
