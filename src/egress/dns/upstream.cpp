@@ -42,8 +42,14 @@ struct Upstream::Sent {
     Sent() = default;
     std::string message;
     std::size_t question_size = 0;
-    bool exact = false;  ///< the letters' case must come back
+    bool mixed = false;  ///< letters are in random case
 
+    /// Whether the letters came back in the case they were sent in.
+    [[nodiscard]] bool is_echoed_in(std::string_view reply) const {
+        if (word_at(reply, 4) == 0) return true;
+        return reply.substr(codec::kHeaderSize, question_size) ==
+               std::string_view(message).substr(codec::kHeaderSize, question_size);
+    }
     [[nodiscard]] bool is_answered_by(std::string_view reply) const {
         if (reply.size() < codec::kHeaderSize || word_at(reply, 0) != word_at(message, 0) ||
             (static_cast<unsigned char>(reply[2]) & 0x80U) == 0) {
@@ -58,9 +64,8 @@ struct Upstream::Sent {
             std::string_view(message).substr(codec::kHeaderSize, question_size);
         const std::string_view echoed = reply.substr(codec::kHeaderSize, question_size);
         const std::size_t name = question_size - 4;
-        if (echoed.substr(name) != asked.substr(name)) return false;
-        return exact ? echoed == asked
-                     : codec::same_name(echoed.substr(0, name), asked.substr(0, name));
+        return echoed.substr(name) == asked.substr(name) &&
+               codec::same_name(echoed.substr(0, name), asked.substr(0, name));
     }
 };
 
@@ -84,7 +89,7 @@ Upstream::Sent Upstream::make_message(const UpstreamQuestion& question, bool ext
                                      extended ? udp_size_ : std::uint16_t{0}, question.dnssec,
                                      question.checking_disabled);
     sent.question_size = name.size() + 4;
-    sent.exact = mixed_case_;
+    sent.mixed = mixed_case_;
     return sent;
 }
 
@@ -115,6 +120,10 @@ Awaitable<Result<std::string>> Upstream::over_udp(std::shared_ptr<Upstream> self
         if (lost) co_return unanswered(server, ErrorCode::unavailable, lost.message());
         const std::string_view reply(buffer.data(), got);
         if (!sent.is_answered_by(reply)) continue;
+        if (sent.mixed && !sent.is_echoed_in(reply)) {
+            // Guessed by somebody, or the server does not care: TCP tells.
+            co_return unanswered(server, ErrorCode::protocol, "changes the letters of names");
+        }
         buffer.resize(got);
         co_return buffer;
     }
