@@ -106,7 +106,7 @@ TEST_CASE("dns proxy: queries that wait are bounded for each client") {
     ProxyFixture f;
     f.serve([](const Asked&) { return std::vector<std::string>(); });
     f.settings.clients.in_flight = 2;
-    f.settings.upstream.timeout = std::chrono::milliseconds(300);
+    f.settings.upstream.timeout = std::chrono::milliseconds(1000);
     f.start();
     f.loop.run([&]() -> Awaitable<void> {
         udp::socket socket(f.loop.executor(), udp::v4());

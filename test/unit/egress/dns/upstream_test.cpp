@@ -269,7 +269,7 @@ TEST_CASE("dns upstream: health is what probes say, in the servers' order") {
     ScriptedServer refusing(loop.executor(), answer);
     ScriptedServer silent(loop.executor(), [](const Asked&) { return std::vector<std::string>(); });
     UpstreamSettings settings;
-    settings.timeout = std::chrono::milliseconds(40);
+    settings.timeout = std::chrono::milliseconds(300);
     const auto make = [&](const ScriptedServer& server) {
         return std::make_shared<Upstream>(loop.executor(), server.upstream(), settings);
     };
