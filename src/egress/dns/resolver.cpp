@@ -123,6 +123,16 @@ std::optional<Refusal> Resolver::judge(Job& job) {
     return refusal;
 }
 
+/// The client's rate, then what judge() says.
+std::optional<Refusal> Resolver::admit(Job& job, ClientShare& share, Time now) {
+    const ClientLimits& limits = settings_.clients;
+    if (share.queries.admit(limits.queries_per_second, limits.queries_burst, now)) {
+        return judge(job);
+    }
+    return Refusal(ResponseCode::refused, ExtendedError::prohibited,
+                   "too many queries in a short time");
+}
+
 /// Limits of what a client may have asked of upstreams.
 std::optional<Refusal> Resolver::admit_forwarding(const Job& job, ClientShare& share, Time now) {
     const ClientLimits& limits = settings_.clients;
@@ -206,6 +216,21 @@ Resolver::Served Resolver::serve(const Job& job, const std::shared_ptr<CacheEntr
     return served;
 }
 
+/// Answers from what is kept, or refuses to; false when addresses have to be learned first.
+bool Resolver::answer_kept(const Job& job, const std::shared_ptr<CacheEntry>& entry, Time now,
+                           std::string& reply) {
+    ++statistics_.cache_hits;
+    const Served served = serve(job, entry, now);
+    if (!served.to_learn.empty()) return false;
+    statistics_.rebinding_removed += served.removed;
+    if (served.refusal) {
+        refuse(job, *served.refusal, reply);
+    } else {
+        write(job, *served.answer, served.age, reply);
+    }
+    return true;
+}
+
 std::optional<PendingQuery> Resolver::answer_now(ClientId client, std::string_view message,
                                                  bool tcp, std::string& reply) {
     reply.clear();
@@ -223,29 +248,11 @@ std::optional<PendingQuery> Resolver::answer_now(ClientId client, std::string_vi
     Job job(client, *query, message, tcp);
     const Time now = Clock::now();
     const auto share = clients_.share(client, now);
-    const ClientLimits& limits = settings_.clients;
-    std::optional<Refusal> refusal;
-    if (!share->queries.admit(limits.queries_per_second, limits.queries_burst, now)) {
-        refusal.emplace(ResponseCode::refused, ExtendedError::prohibited,
-                        "too many queries in a short time");
-    } else {
-        refusal = judge(job);
-    }
+    auto refusal = admit(job, *share, now);
     std::shared_ptr<CacheEntry> entry;
-    if (!refusal) {
-        entry = cache_.find(key_of(*query), now);
-        if (!entry) refusal = admit_forwarding(job, *share, now);
-    }
-    if (entry) {
-        ++statistics_.cache_hits;
-        Served served = serve(job, entry, now);
-        if (served.to_learn.empty()) statistics_.rebinding_removed += served.removed;
-        if (!served.refusal && served.to_learn.empty()) {
-            write(job, *served.answer, served.age, reply);
-            return std::nullopt;
-        }
-        refusal = std::move(served.refusal);
-    }
+    if (!refusal) entry = cache_.find(key_of(*query), now);
+    if (entry && answer_kept(job, entry, now, reply)) return std::nullopt;
+    if (!refusal && !entry) refusal = admit_forwarding(job, *share, now);
     if (refusal) {
         refuse(job, *refusal, reply);
         return std::nullopt;

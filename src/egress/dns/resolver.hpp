@@ -69,8 +69,11 @@ class Resolver : public std::enable_shared_from_this<Resolver> {
     struct Job;
 
     std::optional<Refusal> judge(Job& job);
+    std::optional<Refusal> admit(Job& job, ClientShare& share, Time now);
     std::optional<Refusal> admit_forwarding(const Job& job, ClientShare& share, Time now);
     Served serve(const Job& job, const std::shared_ptr<CacheEntry>& entry, Time now);
+    bool answer_kept(const Job& job, const std::shared_ptr<CacheEntry>& entry, Time now,
+                     std::string& reply);
     void write(const Job& job, const Answer& answer, std::uint32_t age, std::string& reply);
     void refuse(const Job& job, const Refusal& refusal, std::string& reply);
     void fail(const Job& job, ExtendedError info, std::string_view text, std::string& reply);
