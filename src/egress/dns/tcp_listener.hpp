@@ -11,8 +11,8 @@
 
 namespace opensandbox::egress::dns {
 
-/// Serves queries on one listening TCP socket. Queries of a connection are answered one after
-/// another; connections of one client and of all are limited.
+/// Serves queries on one listening TCP socket. Queries of a connection are answered as their
+/// answers come (RFC 7766); connections of one client and of all are limited.
 class TcpListener : public std::enable_shared_from_this<TcpListener> {
   public:
     TcpListener(asio::any_io_executor executor, std::shared_ptr<Resolver> resolver,
@@ -25,8 +25,12 @@ class TcpListener : public std::enable_shared_from_this<TcpListener> {
 
   private:
     static Awaitable<void> run(std::shared_ptr<TcpListener> self);
+    struct Connection;
     static Awaitable<void> serve(std::shared_ptr<TcpListener> self,
-                                 std::shared_ptr<net::Stream> stream, ClientId client, Turn turn);
+                                 std::shared_ptr<Connection> connection);
+    static Awaitable<void> finish(std::shared_ptr<TcpListener> self,
+                                  std::shared_ptr<Connection> connection, PendingQuery pending);
+    static Awaitable<void> send(std::shared_ptr<Connection> connection, std::string reply);
     void begin(asio::ip::tcp::socket socket);
 
     asio::any_io_executor executor_;
