@@ -1,26 +1,25 @@
 #include "net/dns/message.hpp"
 
+#include "net/dns/wire_reader.hpp"
+
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstring>
 
 namespace opensandbox::net::dns {
 
 namespace {
 
-constexpr std::size_t header_size = 12;
-constexpr std::size_t max_name = 255;
-constexpr std::size_t max_pointers = 64;
+constexpr std::size_t header_size = kHeaderSize;
 constexpr std::size_t max_answers = 512;
 constexpr std::uint16_t flag_response = 0x8000;
 constexpr std::uint16_t flag_authoritative = 0x0400;
 constexpr std::uint16_t flag_truncated = 0x0200;
 constexpr std::uint16_t flag_recursion_desired = 0x0100;
 constexpr std::uint16_t flag_recursion_available = 0x0080;
+constexpr std::uint16_t flag_checking_disabled = 0x0010;
 constexpr std::uint16_t opcode_mask = 0x7800;
 constexpr std::uint16_t code_mask = 0x000f;
-constexpr std::uint16_t type_opt = 41;
 /// To the question's name, which is always the first.
 constexpr std::uint16_t pointer_to_question = 0xc00c;
 
@@ -28,95 +27,11 @@ Error malformed(std::string_view what) {
     return {ErrorCode::protocol, "dns message: " + std::string(what)};
 }
 
-/// Walks a message; once it runs past the end everything is zero and `good` false.
-class Reader {
-  public:
-    Reader(std::string_view message, std::size_t at) : message_(message), at_(at) {}
-
-    std::uint8_t byte() {
-        if (at_ >= message_.size()) {
-            good_ = false;
-            return 0;
-        }
-        return static_cast<std::uint8_t>(message_[at_++]);
-    }
-    std::uint16_t word() {
-        const auto high = static_cast<std::uint16_t>(byte() << 8);
-        return static_cast<std::uint16_t>(high | byte());
-    }
-    std::uint32_t long_word() {
-        const auto high = static_cast<std::uint32_t>(word()) << 16;
-        return high | word();
-    }
-    std::string_view bytes(std::size_t count) {
-        if (!good_ || count > message_.size() - at_) {
-            good_ = false;
-            return {};
-        }
-        const auto taken = message_.substr(at_, count);
-        at_ += count;
-        return taken;
-    }
-    std::string name();
-    [[nodiscard]] bool good() const { return good_; }
-    [[nodiscard]] std::size_t at() const { return at_; }
-
-  private:
-    std::string_view message_;
-    std::size_t at_;
-    bool good_ = true;
-};
-
-void append_label(std::string& name, std::string_view label) {
-    if (!name.empty()) name += '.';
-    for (const char c : label) {
-        const auto byte = static_cast<unsigned char>(c);
-        if (c == '.' || c == '\\') {
-            name += '\\';
-            name += c;
-        } else if (byte > ' ' && byte < 0x7f) {
-            name += c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-        } else {
-            std::array<char, 5> text{};
-            std::snprintf(text.data(), text.size(), "\\%03u", byte);
-            name += text.data();
-        }
-    }
-}
-
-/// Follows pointers, which only ever lead backwards, so that it ends.
-std::string Reader::name() {
-    std::string name;
-    std::size_t length = 0;
-    std::size_t pointers = 0;
-    std::optional<std::size_t> resume;
-    while (good_) {
-        const std::size_t here = at_;
-        const std::uint8_t size = byte();
-        if (size == 0) break;
-        if ((size & 0xc0) == 0xc0) {
-            const std::size_t target = static_cast<std::size_t>(size & 0x3f) << 8 | byte();
-            if (!resume) resume = at_;
-            if (!good_ || target < header_size || target >= here || ++pointers > max_pointers) {
-                good_ = false;
-            }
-            at_ = target;
-            continue;
-        }
-        if ((size & 0xc0) != 0) good_ = false;
-        length += size + 1U;
-        if (length >= max_name) good_ = false;
-        append_label(name, bytes(size));
-    }
-    if (resume) at_ = *resume;
-    return good_ ? name : std::string();
-}
-
 struct Header {
     std::uint16_t id, flags, questions, answers, authorities, additionals;
 };
 
-Header read_header(Reader& reader) {
+Header read_header(WireReader& reader) {
     Header header{};
     header.id = reader.word();
     header.flags = reader.word();
@@ -127,7 +42,7 @@ Header read_header(Reader& reader) {
     return header;
 }
 
-Question read_question(Reader& reader) {
+Question read_question(WireReader& reader) {
     Question question;
     question.name = reader.name();
     question.type = reader.word();
@@ -140,7 +55,7 @@ struct RawRecord {
     std::uint16_t dns_class = 0;
 };
 
-RawRecord read_record(Reader& reader) {
+RawRecord read_record(WireReader& reader) {
     RawRecord raw;
     Record& record = raw.record;
     record.name = reader.name();
@@ -159,11 +74,6 @@ RawRecord read_record(Reader& reader) {
         record.address = boost::asio::ip::address_v6(sixteen);
     }
     return raw;
-}
-
-void put_word(std::string& out, std::uint32_t value) {
-    out += static_cast<char>(value >> 8 & 0xff);
-    out += static_cast<char>(value & 0xff);
 }
 
 /// Header and question of a response.
@@ -186,7 +96,7 @@ std::string begin_reply(std::string_view message, const Query& query, std::uint1
 
 Result<Query> parse_query(std::string_view message) {
     if (message.size() > kMaxMessage) return malformed("too long");
-    Reader reader(message, 0);
+    WireReader reader(message, 0);
     const Header header = read_header(reader);
     if (!reader.good()) return malformed("shorter than a header");
     if ((header.flags & flag_response) != 0) return malformed("not a query");
@@ -195,24 +105,31 @@ Result<Query> parse_query(std::string_view message) {
     if (header.answers != 0 || header.authorities != 0) return malformed("a query with records");
     Query query;
     query.id = header.id;
+    query.checking_disabled = (header.flags & flag_checking_disabled) != 0;
     query.question = read_question(reader);
     query.question_end = reader.at();
     if (!reader.good()) return malformed("unreadable question");
+    // There is no name before it. One that points into itself reads otherwise wherever its bytes
+    // are sent on with others behind them: what was judged would not be what is asked.
+    if (reader.met_pointer()) return malformed("a pointer in the question");
     if (header.additionals > 8) return malformed("too many additional records");
     for (int i = 0; i < header.additionals; ++i) {
         const RawRecord raw = read_record(reader);
         if (!reader.good()) return malformed("unreadable additional record");
-        // Here the class is the size of the client's buffer.
-        if (raw.record.type == type_opt) {
-            query.udp_size = std::max<std::size_t>(kPlainUdp, raw.dns_class);
-        }
+        if (raw.record.type != kTypeOpt) continue;
+        if (query.edns || !raw.record.name.empty()) return malformed("a wrong OPT record");
+        query.edns = true;
+        // Here the class is the size of the client's buffer, the TTL holds version and flags.
+        query.udp_size = std::max<std::size_t>(kPlainUdp, raw.dns_class);
+        query.edns_version = static_cast<std::uint8_t>(raw.record.ttl >> 16 & 0xff);
+        query.dnssec_ok = (raw.record.ttl & kDnssecOk) != 0;
     }
     return query;
 }
 
 Result<Reply> parse_reply(std::string_view message) {
     if (message.size() > kMaxMessage) return malformed("too long");
-    Reader reader(message, 0);
+    WireReader reader(message, 0);
     const Header header = read_header(reader);
     if (!reader.good()) return malformed("shorter than a header");
     if ((header.flags & flag_response) == 0) return malformed("not a response");
@@ -237,7 +154,7 @@ Result<Reply> parse_reply(std::string_view message) {
 }
 
 bool answers(std::string_view message, std::uint16_t id, const Question& question) {
-    Reader reader(message, 0);
+    WireReader reader(message, 0);
     const Header header = read_header(reader);
     if (header.id != id || (header.flags & flag_response) == 0 || header.questions != 1) {
         return false;
@@ -292,7 +209,7 @@ std::string make_address_reply(std::string_view message, const Query& query,
 
 std::string fit_udp(std::string_view reply, const Query& query) {
     if (reply.size() <= query.udp_size) return std::string(reply);
-    Reader reader(reply, 0);
+    WireReader reader(reply, 0);
     const Header header = read_header(reader);
     (void)read_question(reader);
     if (!reader.good() || header.questions != 1) return {};

@@ -15,6 +15,7 @@ namespace opensandbox::net::dns {
 
 inline constexpr std::uint16_t kTypeA = 1;
 inline constexpr std::uint16_t kTypeAaaa = 28;
+inline constexpr std::uint16_t kTypeOpt = 41;
 inline constexpr std::uint16_t kClassInternet = 1;
 /// Longest message that TCP can carry.
 inline constexpr std::size_t kMaxMessage = 65'535;
@@ -29,6 +30,9 @@ enum class ResponseCode : std::uint8_t {
     not_implemented = 4,
     refused = 5,
 };
+
+/// The client wants DNSSEC records: a flag in the TTL of an OPT record (RFC 6891).
+inline constexpr std::uint32_t kDnssecOk = 0x8000;
 
 /// What is asked for.
 struct Question {
@@ -47,6 +51,10 @@ struct Query {
     Question question;
     std::size_t question_end = 0;      ///< offset of the first byte behind it
     std::size_t udp_size = kPlainUdp;  ///< longest answer the client takes over UDP; 512 to 65,535
+    bool edns = false;                 ///< the client sent an OPT record
+    std::uint8_t edns_version = 0;
+    bool dnssec_ok = false;          ///< its DO flag
+    bool checking_disabled = false;  ///< the CD flag of the header
 };
 
 /// `protocol` unless it is a standard query with exactly one question.

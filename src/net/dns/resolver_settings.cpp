@@ -8,7 +8,6 @@ namespace opensandbox::net::dns {
 namespace {
 
 constexpr std::size_t max_text = 64 << 10;
-constexpr std::size_t max_servers = 3;
 constexpr std::size_t max_words = 32;
 
 std::string domain_of(std::string word) {
@@ -24,7 +23,7 @@ std::string domain_of(std::string word) {
 
 }  // namespace
 
-ResolverSettings parse_resolver_settings(std::string_view text) {
+ResolverSettings parse_resolver_settings(std::string_view text, std::size_t max_servers) {
     ResolverSettings settings;
     std::istringstream lines{std::string(text.substr(0, max_text))};
     for (std::string line; std::getline(lines, line);) {

@@ -73,6 +73,14 @@ TEST_CASE("what is no query with one question is refused") {
     CHECK_FALSE(parse_query(with(12, 63)));    // a label beyond the end
 }
 
+TEST_CASE("a question has no pointers, not even into itself") {
+    const std::string head = bytes({0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0});
+    // The pointer leads to a label that begins in the middle of the first.
+    CHECK_FALSE(parse_query(head + bytes({4, 10, 0, 1, 'a', 0xc0, 15, 0, 0, 1, 0, 1})));
+    CHECK_FALSE(parse_query(head + bytes({2, 0, 0, 0xc0, 13, 0, 1, 0, 1})));
+    CHECK(parse_query(head + bytes({2, 0, 0, 0, 0, 1, 0, 1})));
+}
+
 TEST_CASE("pointers lead backwards only, so that reading ends") {
     const std::string head = bytes({0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0});
     CHECK_FALSE(parse_query(head + bytes({0xc0, 12, 0, 1, 0, 1})));

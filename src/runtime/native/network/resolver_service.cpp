@@ -1,6 +1,7 @@
 #include "runtime/native/network/resolver_service.hpp"
 
 #include "base/log.hpp"
+#include "net/dns/framing.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -34,37 +35,6 @@ std::uint16_t random_id() {
 
 Error unanswered(const asio::ip::address& server, std::string_view what) {
     return {ErrorCode::unavailable, server.to_string() + ": " + std::string(what)};
-}
-
-std::string framed(std::string_view message) {
-    std::string out;
-    out += static_cast<char>(message.size() >> 8);
-    out += static_cast<char>(message.size() & 0xff);
-    out += message;
-    return out;
-}
-
-/// Reads exactly so many bytes.
-Awaitable<Result<std::string>> read_exactly(net::Stream& stream, std::size_t size) {
-    std::string out(size, '\0');
-    std::size_t have = 0;
-    while (have < size) {
-        const std::span<char> rest(out.data() + have, size - have);
-        auto got = co_await stream.read_some(rest);
-        if (!got) co_return got.error();
-        if (*got == 0) co_return Error(ErrorCode::cancelled, "the connection ended");
-        have += *got;
-    }
-    co_return out;
-}
-
-/// One message with its length before it (RFC 1035 4.2.2).
-Awaitable<Result<std::string>> read_framed(net::Stream& stream) {
-    auto head = co_await read_exactly(stream, 2);
-    if (!head) co_return head.error();
-    const auto high = static_cast<unsigned char>((*head)[0]);
-    const auto low = static_cast<unsigned char>((*head)[1]);
-    co_return co_await read_exactly(stream, static_cast<std::size_t>(high) << 8 | low);
 }
 
 }  // namespace
@@ -204,7 +174,7 @@ Awaitable<void> ResolverService::answer_tcp(std::shared_ptr<ResolverService> sel
     if (!turn.taken()) co_return;
     net::Deadline deadline(self->executor_, self->limits_.idle, [client] { client->close(); });
     while (!self->stopped_) {
-        auto message = co_await read_framed(*client);
+        auto message = co_await dns::read_framed(*client);
         if (!message) co_return;
         std::string reply;
         {
@@ -217,7 +187,7 @@ Awaitable<void> ResolverService::answer_tcp(std::shared_ptr<ResolverService> sel
         }
         if (reply.empty()) co_return;
         deadline.extend(self->limits_.idle);
-        const std::string bytes = framed(reply);
+        const std::string bytes = dns::framed(reply);
         auto sent = co_await net::write_all(*client, bytes);
         if (!sent) co_return;
     }
@@ -295,10 +265,10 @@ Awaitable<Result<std::string>> ResolverService::ask_tcp(asio::ip::address server
     const std::shared_ptr<net::Stream> stream = std::move(*connected);
     net::Deadline deadline(executor_, limits_.patience, [stream] { stream->close(); });
     const std::uint16_t id = random_id();
-    const std::string bytes = framed(dns::with_id(message, id));
+    const std::string bytes = dns::framed(dns::with_id(message, id));
     auto sent = co_await net::write_all(*stream, bytes);
     if (!sent) co_return sent.error();
-    auto reply = co_await read_framed(*stream);
+    auto reply = co_await dns::read_framed(*stream);
     if (!reply) co_return reply.error();
     if (dns::answers(*reply, id, question)) co_return std::move(*reply);
     co_return unanswered(server, "answers another question");
