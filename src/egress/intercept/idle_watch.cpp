@@ -1,0 +1,39 @@
+#include "egress/intercept/idle_watch.hpp"
+
+#include <utility>
+#include <vector>
+
+namespace opensandbox::egress {
+
+using std::chrono::steady_clock;
+
+IdleWatch::Lease::Lease(IdleWatch& watch, std::function<void()> expire)
+    : watch_(watch),
+      entry_(watch.entries_.insert(watch.entries_.end(),
+                                   {steady_clock::time_point::max(), std::move(expire)})) {}
+
+IdleWatch::Lease::~Lease() {
+    watch_.entries_.erase(entry_);
+}
+
+void IdleWatch::Lease::due_in(std::chrono::milliseconds time) {
+    entry_->due = steady_clock::now() + time;
+}
+
+void IdleWatch::Lease::clear() {
+    entry_->due = steady_clock::time_point::max();
+}
+
+void IdleWatch::sweep(steady_clock::time_point now) {
+    std::vector<std::function<void()>> overdue;
+    for (Entry& entry : entries_) {
+        if (entry.due > now) continue;
+        entry.due = steady_clock::time_point::max();
+        overdue.push_back(std::exchange(entry.expire, nullptr));
+    }
+    for (auto& expire : overdue) {
+        if (expire) expire();
+    }
+}
+
+}  // namespace opensandbox::egress
