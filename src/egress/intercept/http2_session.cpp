@@ -70,8 +70,7 @@ std::vector<nghttp2_nv> Http2Header::list() const {
         return reinterpret_cast<std::uint8_t*>(const_cast<char*>(text.data()));
     };
     for (const auto& [name, value] : entries_) {
-        all.push_back({bytes(name), bytes(value), name.size(), value.size(),
-                       NGHTTP2_NV_FLAG_NONE});
+        all.push_back({bytes(name), bytes(value), name.size(), value.size(), NGHTTP2_NV_FLAG_NONE});
     }
     return all;
 }
@@ -91,20 +90,11 @@ struct Http2Session::Callbacks {
         events(user).on_field(frame->hd.stream_id, view(name, name_size), view(value, value_size));
         return 0;
     }
-    static int frame(nghttp2_session* session, const nghttp2_frame* frame, void* user) {
+    static int frame(nghttp2_session*, const nghttp2_frame* frame, void* user) {
         bool ended = (frame->hd.flags & NGHTTP2_FLAG_END_STREAM) != 0;
         std::int32_t stream = frame->hd.stream_id;
         if (frame->hd.type == NGHTTP2_GOAWAY) events(user).on_goaway();
-        if (frame->hd.type == NGHTTP2_HEADERS) {
-            bool server = nghttp2_session_check_server_session(session) != 0;
-            auto part = Http2Events::Part::response;
-            if (frame->headers.cat == NGHTTP2_HCAT_REQUEST) part = Http2Events::Part::request;
-            // The final answer behind an interim one has this category, too.
-            if (frame->headers.cat == NGHTTP2_HCAT_HEADERS && (server || ended)) {
-                part = Http2Events::Part::trailers;
-            }
-            events(user).on_header_end(stream, part, ended);
-        }
+        if (frame->hd.type == NGHTTP2_HEADERS) events(user).on_header_end(stream, ended);
         bool carries = frame->hd.type == NGHTTP2_HEADERS || frame->hd.type == NGHTTP2_DATA;
         if (carries && ended) events(user).on_end(stream);
         return 0;
@@ -165,9 +155,9 @@ bool Http2Session::settle(Role role, const RelayLimits& limits) {
     Options options = make_options(limits);
     if (!callbacks || !options) return false;
     bool server = role == Role::server;
-    int failed =
-        server ? nghttp2_session_server_new2(&session_, callbacks.get(), this, options.get())
-               : nghttp2_session_client_new2(&session_, callbacks.get(), this, options.get());
+    int failed = server
+                     ? nghttp2_session_server_new2(&session_, callbacks.get(), this, options.get())
+                     : nghttp2_session_client_new2(&session_, callbacks.get(), this, options.get());
     if (failed != 0) return false;
     nghttp2_settings_entry peculiar{NGHTTP2_SETTINGS_ENABLE_PUSH, 0};
     if (server) peculiar = {NGHTTP2_SETTINGS_MAX_CONCURRENT_STREAMS, limits.max_streams};
@@ -176,8 +166,8 @@ bool Http2Session::settle(Role role, const RelayLimits& limits) {
         {NGHTTP2_SETTINGS_MAX_HEADER_LIST_SIZE, static_cast<std::uint32_t>(limits.max_header)},
         peculiar,
     }};
-    return nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(),
-                                   settings.size()) == 0 &&
+    return nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) ==
+               0 &&
            nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0,
                                                  kConnectionWindow) == 0;
 }

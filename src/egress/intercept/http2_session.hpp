@@ -3,24 +3,23 @@
 #include "egress/intercept/relay.hpp"
 #include "http/fields.hpp"
 
-#include <nghttp2/nghttp2.h>
-
 #include <cstdint>
 #include <memory>
+#include <nghttp2/nghttp2.h>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace opensandbox::egress {
 
 /// What a session tells its owner while it is fed. Stream numbers are the session's.
 class Http2Events {
   public:
-    enum class Part : std::uint8_t { request, response, trailers };
     virtual ~Http2Events() = default;
     virtual void on_header_begin(std::int32_t stream) = 0;
     virtual void on_field(std::int32_t stream, std::string_view name, std::string_view value) = 0;
-    /// All fields came; `ended`: no body follows. Interim answers are `response`, too.
-    virtual void on_header_end(std::int32_t stream, Part part, bool ended) = 0;
+    /// All fields came; `ended`: nothing follows.
+    virtual void on_header_end(std::int32_t stream, bool ended) = 0;
     virtual void on_data(std::int32_t stream, std::string_view bytes) = 0;
     /// The sender's side of the stream is over.
     virtual void on_end(std::int32_t stream) = 0;
@@ -90,7 +89,7 @@ class Http2Session {
     explicit Http2Session(Http2Events& events) : events_(events) {}
     bool settle(Role role, const RelayLimits& limits);
     ssize_t take_supply(std::int32_t stream, std::uint8_t* into, std::size_t room,
-                              std::uint32_t* flags);
+                        std::uint32_t* flags);
 
     Http2Events& events_;
     nghttp2_session* session_ = nullptr;

@@ -2,6 +2,7 @@
 
 #include "egress/intercept/host_name.hpp"
 #include "egress/intercept/http1_relay.hpp"
+#include "egress/intercept/http2_relay.hpp"
 #include "egress/intercept/pass_through.hpp"
 #include "net/task.hpp"
 
@@ -41,6 +42,10 @@ std::vector<std::string> readable(const std::vector<std::string>& offered) {
     }
     return found;
 }
+
+/// What HTTP/2 begins with where nothing was agreed on before (RFC 9113 section 3.3). No request
+/// of HTTP/1 has this method.
+constexpr std::string_view kPreface = "PRI";
 
 bool begins_http(std::string_view bytes) {
     char first = bytes.front();
@@ -106,6 +111,10 @@ Awaitable<InterceptedConnection::Start> InterceptedConnection::read_start() {
             case ClientHelloParser::State::incomplete: break;
             case ClientHelloParser::State::malformed: co_return Start::tls;
             case ClientHelloParser::State::not_tls:
+                if (received_.size() < kPreface.size() &&
+                    kPreface.substr(0, received_.size()) == received_) {
+                    break;
+                }
                 co_return begins_http(received_) ? Start::http : Start::neither;
         }
     }
@@ -261,7 +270,7 @@ Awaitable<void> InterceptedConnection::serve(UpstreamConnection upstream) {
         bool old = contains(parser_.hello().protocols, kHttp1);
         face.protocol = old ? kHttp1 : kHttp2;
     }
-    face.received = std::move(received_);
+    face.received = std::exchange(received_, std::string());
     std::string protocol = face.protocol;
     auto client = co_await all_.client_tls->accept(std::move(socket_), std::move(face),
                                                    all_.settings.handshake_timeout);
@@ -270,14 +279,27 @@ Awaitable<void> InterceptedConnection::serve(UpstreamConnection upstream) {
         co_return;
     }
     site_.upstream = upstream.session;
-    RequestGuard guard(all_.rules, std::move(site_));
+    RequestGuard guard(all_.rules, site_);
     ConnectUpstream connect =
         [&upstream](std::string) -> Awaitable<Result<std::unique_ptr<net::Stream>>> {
         if (!upstream.stream) co_return Error(ErrorCode::bad_gateway, upstream.failure);
         co_return std::move(upstream.stream);
     };
-    co_await relay_http1(guard, all_.settings.limits, all_.watch, std::move(*client), std::string(),
-                         std::move(connect));
+    co_await relay(guard, protocol == kHttp2, std::move(*client), std::move(connect));
+}
+
+Awaitable<void> InterceptedConnection::relay(RequestGuard& guard, bool http2,
+                                             std::unique_ptr<net::Stream> client,
+                                             ConnectUpstream connect) {
+    const RelayLimits& limits = all_.settings.limits;
+    ClientLoad& load = all_.loads[guard.site().client];
+    if (http2) {
+        co_await relay_http2(guard, limits, all_.watch, load, std::move(client),
+                             std::move(received_), std::move(connect));
+    } else {
+        co_await relay_http1(guard, limits, all_.watch, std::move(client), std::move(received_),
+                             std::move(connect));
+    }
 }
 
 Awaitable<void> InterceptedConnection::run_plain() {
@@ -290,8 +312,8 @@ Awaitable<void> InterceptedConnection::run_plain() {
         if (!dialed) co_return dialed.error();
         co_return net::make_stream(std::move(*dialed));
     };
-    co_await relay_http1(guard, all_.settings.limits, all_.watch, std::move(client),
-                         std::move(received_), std::move(connect));
+    bool http2 = std::string_view(received_).substr(0, kPreface.size()) == kPreface;
+    co_await relay(guard, http2, std::move(client), std::move(connect));
 }
 
 }  // namespace opensandbox::egress

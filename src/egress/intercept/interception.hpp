@@ -48,6 +48,8 @@ class InterceptedConnection {
     Awaitable<void> run_plain();
     Awaitable<void> run_pass_through();
     Awaitable<void> serve(UpstreamConnection upstream);
+    Awaitable<void> relay(RequestGuard& guard, bool http2, std::unique_ptr<net::Stream> client,
+                          ConnectUpstream connect);
     Awaitable<UpstreamConnection> open_upstream();
     TargetVerdict judge_hello();
     std::optional<std::string> name_target();
