@@ -104,7 +104,8 @@ class World {
         settings.upstream.extra_ca_file = (scratch.path / "origins.pem").string();
         gate.names = {{"api.example.com", Action::allow}, {"other.example.com", Action::allow}};
     }
-    ~World() {
+    ~World() { stop(); }
+    void stop() {
         if (!thread_.joinable()) return;
         asio::post(context_, [this] { interceptor.reset(); });
         for (int i = 0; i < 200 && !idle_; ++i)
