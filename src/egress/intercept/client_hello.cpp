@@ -159,6 +159,7 @@ ClientHelloParser::State ClientHelloParser::parse(std::string_view bytes) {
     if (handshake_.size() < 4 || handshake_.size() < 4 + size) {
         return bytes.size() >= kMaxBytes ? fail("the hello is too large") : State::incomplete;
     }
+    if (used_ > kMaxBytes) return fail("the hello is too large");
     std::string_view body = std::string_view(handshake_).substr(4);
     if (body.size() != size) return fail("bytes behind the hello in its record");
     hello_ = ClientHello();
