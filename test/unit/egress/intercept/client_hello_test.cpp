@@ -1,6 +1,7 @@
 #include "egress/intercept/client_hello.hpp"
 
 #include "egress/intercept/host_name.hpp"
+#include "hello_bytes.hpp"
 #include "tls_peers.hpp"
 
 #include <openssl/err.h>
@@ -31,31 +32,6 @@ std::string real_hello(const std::string& name, const std::vector<std::string>& 
     char* data = nullptr;
     long size = BIO_get_mem_data(out, &data);
     return {data, static_cast<std::size_t>(size)};
-}
-
-std::string counted(std::size_t width, const std::string& text) {
-    std::string out;
-    for (std::size_t i = width; i-- > 0;)
-        out += static_cast<char>(text.size() >> (8 * i));
-    return out + text;
-}
-
-std::string extension(unsigned type, const std::string& body) {
-    return std::string{static_cast<char>(type >> 8), static_cast<char>(type)} + counted(2, body);
-}
-
-std::string server_name(const std::string& name) {
-    return extension(0, counted(2, std::string(1, '\0') + counted(2, name)));
-}
-
-std::string record(const std::string& body) {
-    return std::string("\x16\x03\x01", 3) + counted(2, body);
-}
-
-std::string hello_message(const std::string& extensions) {
-    std::string body = "\x03\x03" + std::string(32, 'r') + counted(1, "") + counted(2, "\x13\x01") +
-                       counted(1, std::string(1, '\0')) + counted(2, extensions);
-    return "\x01" + counted(3, body);
 }
 
 State parse(const std::string& bytes, ClientHelloParser& parser) {

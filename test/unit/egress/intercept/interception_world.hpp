@@ -7,6 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include <future>
 #include <map>
 #include <set>
 #include <thread>
@@ -143,6 +144,17 @@ class World {
     SecureClient client(const std::string& name = "api.example.com",
                         const std::vector<std::string>& protocols = {"http/1.1"}) const {
         return SecureClient(port, authority_pem, name, protocols);
+    }
+
+    /// Waits until so many connections are open; false when that does not come about.
+    bool settles_at(std::size_t connections) {
+        for (int i = 0; i < 2000; ++i) {
+            std::promise<std::size_t> answer;
+            asio::post(context_, [&] { answer.set_value(interceptor->open_connections()); });
+            if (answer.get_future().get() == connections) return true;
+            std::this_thread::sleep_for(std::chrono::milliseconds(5));
+        }
+        return false;
     }
 
     test_support::ScratchDirectory scratch;
