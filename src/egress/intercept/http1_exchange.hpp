@@ -31,7 +31,7 @@ struct Connection {
           limits(l),
           client(std::move(c)),
           changed(client.stream->executor()),
-          lease(watch, [this] { close(); }) {}
+          lease(watch, g.site().watched(), [this] { close(); }) {}
 
     void close() {
         closed = true;

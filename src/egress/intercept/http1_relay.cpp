@@ -190,6 +190,7 @@ Awaitable<bool> Requests::take(std::size_t head_size) {
         co_return co_await refuse(refusal.status, refusal.text, keep && whole,
                                   head.method != "HEAD");
     }
+    if (!at_.guard.site().tls) at_.lease.name(at_.guard.host_name());
     rewritten_.clear();
     if (exchange.treatment.rewrite_body) {
         bool done = co_await rewrite(head, framing, rewritten_, exchange, expects);

@@ -30,6 +30,7 @@ class Http2Exchange::ClientEvents final : public Http2Events {
         }
     }
     void on_data(std::int32_t id, std::string_view bytes) override {
+        all_.widen(*all_.client_, all_.client_wide_);
         if (Http2Stream* stream = all_.by_client(id)) all_.request_data(*stream, bytes);
     }
     void on_end(std::int32_t id) override {
@@ -89,6 +90,7 @@ class Http2Exchange::UpstreamEvents final : public Http2Events {
         }
     }
     void on_data(std::int32_t id, std::string_view bytes) override {
+        all_.widen(*all_.upstream_, all_.upstream_wide_);
         Http2Stream* stream = all_.by_upstream(id);
         if (stream == nullptr || stream->client_closed || stream->response_is_ours) {
             all_.upstream_->consume(id, bytes.size());
@@ -144,7 +146,11 @@ Http2Exchange::Http2Exchange(RequestGuard& guard, const RelayLimits& limits, Cli
       client_events_(std::make_unique<ClientEvents>(*this)),
       upstream_events_(std::make_unique<UpstreamEvents>(*this)) {}
 
-Http2Exchange::~Http2Exchange() = default;
+Http2Exchange::~Http2Exchange() {
+    constexpr auto kWide = static_cast<std::size_t>(Http2Session::kWideWindow);
+    if (client_wide_) load_.reserved -= kWide;
+    if (upstream_wide_) load_.reserved -= kWide;
+}
 
 bool Http2Exchange::open_client() {
     client_ = Http2Session::make(Http2Session::Role::server, limits_, *client_events_);
@@ -188,11 +194,13 @@ void Http2Exchange::lose_upstream() {
     signals_.wake();
 }
 
-std::size_t Http2Exchange::held() const {
-    std::size_t all = 0;
-    for (const auto& [id, stream] : streams_)
-        all += stream->to_client.held() + stream->to_upstream.held();
-    return all;
+/// Once bodies come, their sender gets a large window while the client's share lasts.
+void Http2Exchange::widen(Http2Session& session, bool& wide) {
+    constexpr auto kWide = static_cast<std::size_t>(Http2Session::kWideWindow);
+    if (wide || load_.reserved + kWide > limits_.max_client_bytes) return;
+    wide = true;
+    load_.reserved += kWide;
+    session.widen();
 }
 
 Http2Stream* Http2Exchange::by_client(std::int32_t id) {

@@ -41,8 +41,6 @@ class Http2Exchange {
     [[nodiscard]] bool idle() const { return streams_.empty(); }
     /// Nothing is under way, and nothing new is taken.
     [[nodiscard]] bool finished() const { return closing_ && streams_.empty(); }
-    /// Bytes held between the sessions.
-    [[nodiscard]] std::size_t held() const;
 
   private:
     class ClientEvents;
@@ -65,6 +63,7 @@ class Http2Exchange {
     void client_closed(Http2Stream& stream, std::uint32_t error);
     void upstream_closed(Http2Stream& stream, std::uint32_t error);
     void drop_if_over(Http2Stream& stream);
+    void widen(Http2Session& session, bool& wide);
     void add_field(IncomingHeader& header, std::string_view name, std::string_view value) const;
 
     RequestGuard& guard_;
@@ -78,6 +77,8 @@ class Http2Exchange {
     Upstream state_ = Upstream::none;
     std::string failure_;
     bool closing_ = false;
+    bool client_wide_ = false;
+    bool upstream_wide_ = false;
     std::unique_ptr<Http2Session> upstream_;
     std::unique_ptr<Http2Session> client_;
 };

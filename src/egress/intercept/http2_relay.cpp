@@ -11,8 +11,6 @@ namespace {
 constexpr std::size_t kRead = 16 * 1024;
 /// Several records in one go.
 constexpr std::size_t kWrite = 64 * 1024;
-/// What a connection may hold however much the client's others do, so that it gets on.
-constexpr std::size_t kOwnShare = 256 * 1024;
 /// Frames that wait for a peer that does not read; more are not provoked by reading on.
 constexpr std::size_t kMaxQueued = 512;
 constexpr std::chrono::milliseconds kPause{20};
@@ -23,14 +21,14 @@ struct Relay : std::enable_shared_from_this<Relay> {
     Relay(RequestGuard& guard, const RelayLimits& l, IdleWatch& watch, ClientLoad& c,
           std::unique_ptr<net::Stream> s, ConnectUpstream connect_with)
         : limits(l),
-          load(c),
           client(std::move(s)),
           connect(std::move(connect_with)),
           client_wake(client->executor()),
           upstream_wake(client->executor()),
           ended(client->executor()),
           exchange(guard, l, c, signals()),
-          lease(watch, [this] { close(); }) {}
+          lease(watch, guard.site().watched(), [this] { close(); }),
+          judge(guard) {}
 
     Http2Exchange::Signals signals() {
         Http2Exchange::Signals made;
@@ -82,7 +80,6 @@ struct Relay : std::enable_shared_from_this<Relay> {
     Awaitable<void> make_room(Http2Session& session);
 
     const RelayLimits& limits;
-    ClientLoad& load;
     std::unique_ptr<net::Stream> client;
     std::unique_ptr<net::Stream> upstream;
     ConnectUpstream connect;
@@ -91,18 +88,17 @@ struct Relay : std::enable_shared_from_this<Relay> {
     net::Event ended;
     Http2Exchange exchange;
     IdleWatch::Lease lease;
+    RequestGuard& judge;
     int tasks = 0;
     bool closed = false;
     bool draining = false;
 };
 
-/// Waits while the client holds more than its share, or the peer does not take what it provokes.
+/// Waits while the peer does not take what it provokes. Bodies do not count: their bound is the
+/// windows, for the frames that open these must be read whatever is held.
 Awaitable<void> Relay::make_room(Http2Session& session) {
-    while (!closed) {
-        bool greedy = load.bytes > limits.max_client_bytes && exchange.held() > kOwnShare;
-        if (!greedy && session.queued() <= kMaxQueued) co_return;
+    while (!closed && session.queued() > kMaxQueued)
         co_await net::sleep_for(kPause);
-    }
 }
 
 Awaitable<void> Relay::read(std::shared_ptr<Relay> self, bool from_client) {
@@ -119,6 +115,7 @@ Awaitable<void> Relay::read(std::shared_ptr<Relay> self, bool from_client) {
         if (!count || *count == 0) break;
         if (self->draining) continue;
         sound = session.receive(std::string_view(buffer.get(), *count));
+        if (!self->judge.site().tls) self->lease.name(self->judge.host_name());
         self->client_wake.notify();
         self->upstream_wake.notify();
         self->note_activity();

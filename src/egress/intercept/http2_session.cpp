@@ -7,7 +7,6 @@ namespace opensandbox::egress {
 namespace {
 
 constexpr std::int32_t kStreamWindow = 4 * 1024 * 1024;
-constexpr std::int32_t kConnectionWindow = 8 * 1024 * 1024;
 /// Streams that a client may reset at once, and then each second (rapid reset, CVE-2023-44487).
 constexpr std::uint64_t kResetBurst = 400;
 constexpr std::uint64_t kResetRate = 50;
@@ -167,9 +166,7 @@ bool Http2Session::settle(Role role, const RelayLimits& limits) {
         peculiar,
     }};
     return nghttp2_submit_settings(session_, NGHTTP2_FLAG_NONE, settings.data(), settings.size()) ==
-               0 &&
-           nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0,
-                                                 kConnectionWindow) == 0;
+           0;
 }
 
 Http2Session::~Http2Session() {
@@ -248,6 +245,10 @@ void Http2Session::reset(std::int32_t stream, std::uint32_t error) {
 
 void Http2Session::consume(std::int32_t stream, std::size_t count) {
     nghttp2_session_consume(session_, stream, count);
+}
+
+void Http2Session::widen() {
+    nghttp2_session_set_local_window_size(session_, NGHTTP2_FLAG_NONE, 0, kWideWindow);
 }
 
 void Http2Session::go_away() {

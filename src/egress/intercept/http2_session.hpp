@@ -81,6 +81,9 @@ class Http2Session {
     void reset(std::int32_t stream, std::uint32_t error);
     /// Gives window back for bytes that went on (or were dropped).
     void consume(std::int32_t stream, std::size_t count);
+    /// Lets the peer send kWideWindow bytes ahead in all, instead of the 64 KiB it begins with.
+    void widen();
+    static constexpr std::int32_t kWideWindow = 8 * 1024 * 1024;
     /// No new streams; those there end in their own time.
     void go_away();
 

@@ -7,10 +7,10 @@ namespace opensandbox::egress {
 
 using std::chrono::steady_clock;
 
-IdleWatch::Lease::Lease(IdleWatch& watch, std::function<void()> expire)
+IdleWatch::Lease::Lease(IdleWatch& watch, WatchedTarget target, std::function<void()> expire)
     : watch_(watch),
-      entry_(watch.entries_.insert(watch.entries_.end(),
-                                   {steady_clock::time_point::max(), std::move(expire)})) {}
+      entry_(watch.entries_.insert(watch.entries_.end(), {steady_clock::time_point::max(),
+                                                          std::move(expire), std::move(target)})) {}
 
 IdleWatch::Lease::~Lease() {
     watch_.entries_.erase(entry_);
@@ -22,6 +22,21 @@ void IdleWatch::Lease::due_in(std::chrono::milliseconds time) {
 
 void IdleWatch::Lease::clear() {
     entry_->due = steady_clock::time_point::max();
+}
+
+void IdleWatch::Lease::name(const std::string& host) {
+    if (entry_->target.host != host) entry_->target.host = host;
+}
+
+void IdleWatch::expire_where(const std::function<bool(const WatchedTarget&)>& chosen) {
+    std::vector<std::function<void()>> ending;
+    for (Entry& entry : entries_) {
+        if (entry.expire && chosen(entry.target)) {
+            ending.push_back(std::exchange(entry.expire, nullptr));
+        }
+    }
+    for (auto& expire : ending)
+        expire();
 }
 
 void IdleWatch::sweep(steady_clock::time_point now) {

@@ -1,5 +1,6 @@
 #include "egress/intercept/interception.hpp"
 
+#include "base/scope_exit.hpp"
 #include "egress/intercept/host_name.hpp"
 #include "egress/intercept/http1_relay.hpp"
 #include "egress/intercept/http2_relay.hpp"
@@ -167,6 +168,10 @@ Awaitable<void> InterceptedConnection::run() {
         co_return;
     }
     ++all_.loads[site_.client].connections;
+    ScopeExit leave([this] {
+        auto load = all_.loads.find(site_.client);
+        if (--load->second.connections == 0) all_.loads.erase(load);
+    });
     Start start = co_await read_start();
     if (start == Start::neither || all_.closed) {
         record(Outcome::denied, "neither TLS nor HTTP");
@@ -176,8 +181,6 @@ Awaitable<void> InterceptedConnection::run() {
     } else {
         co_await run_tls();
     }
-    auto load = all_.loads.find(site_.client);
-    if (--load->second.connections == 0) all_.loads.erase(load);
 }
 
 Awaitable<void> InterceptedConnection::run_tls() {
@@ -195,6 +198,7 @@ Awaitable<void> InterceptedConnection::run_tls() {
         }
         name_ = *name;
     }
+    site_.host_is_address = name_.empty();
     site_.host = name_.empty() ? site_.target.address().to_string() : name_;
     TargetVerdict verdict = judge_hello();
     if (verdict.action == TargetVerdict::Action::deny) {
@@ -232,14 +236,17 @@ Awaitable<void> InterceptedConnection::run_tls() {
 
 Awaitable<void> InterceptedConnection::run_pass_through() {
     auto dialed = co_await all_.dialer.dial(site_.client, site_.target, name_);
-    if (!dialed || all_.closed) {
+    // The policy may have changed meanwhile, and nothing is judged from here on.
+    bool denied = judge_hello().action == TargetVerdict::Action::deny;
+    if (!dialed || all_.closed || denied) {
         reset();
         co_return;
     }
     auto client = net::make_stream(std::move(socket_));
     auto upstream = net::make_stream(std::move(*dialed));
-    co_await pass_through(all_.watch, all_.settings.limits.idle_timeout, std::move(client),
-                          std::move(received_), std::move(upstream));
+    WatchedTarget target = site_.watched();
+    co_await pass_through(all_.watch, std::move(target), all_.settings.limits.idle_timeout,
+                          std::move(client), std::move(received_), std::move(upstream));
 }
 
 /// Without a stream the result says why.

@@ -1,6 +1,6 @@
 #include "egress/intercept/interceptor.hpp"
 
-#include "base/log.hpp"
+#include "base/scope_exit.hpp"
 #include "egress/intercept/interception.hpp"
 #include "net/task.hpp"
 
@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 
 #include <cerrno>
+#include <exception>
 #include <vector>
 
 namespace opensandbox::egress {
@@ -19,6 +20,20 @@ constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::seconds kSweep{1};
 /// How long accepting pauses when descriptors or memory have run out.
 constexpr std::chrono::milliseconds kExhausted{100};
+
+bool allowed_still(Gate& gate, const WatchedTarget& target) {
+    using Action = TargetVerdict::Action;
+    try {
+        if (target.host.empty()) {
+            return gate.judge_address(target.client, target.address).action != Action::deny;
+        }
+        auto verdict = gate.judge_name(target.client, target.host, target.address.port());
+        return verdict.action != Action::deny &&
+               gate.leads_to(target.client, target.host, target.address);
+    } catch (const std::exception&) {
+        return false;
+    }
+}
 
 }  // namespace
 
@@ -31,9 +46,9 @@ struct Interceptor::Core : std::enable_shared_from_this<Interceptor::Core> {
 
     static Awaitable<void> run(std::shared_ptr<Core> core, net::StreamSocket socket) {
         ++core->connections;
+        ScopeExit leave([&core] { --core->connections; });
         InterceptedConnection connection(core->all, std::move(socket));
         co_await connection.run();
-        --core->connections;
     }
 
     static Awaitable<void> sweep(std::shared_ptr<Core> core) {
@@ -129,6 +144,23 @@ void Interceptor::close() {
         listener->close(ignored);
     core_->stopping.notify();
     core_->all.watch.sweep(std::chrono::steady_clock::time_point::max());
+}
+
+void Interceptor::recheck(ClientId client) {
+    Interception& all = core_->all;
+    all.watch.expire_where([&](const WatchedTarget& target) {
+        if (target.client != client || allowed_still(*all.parties.gate, target)) return false;
+        if (all.parties.audit != nullptr) {
+            ConnectionRecord record;
+            record.client = client;
+            record.target = target.address;
+            record.host = target.host;
+            record.outcome = Outcome::denied;
+            record.reason = "the policy has changed";
+            all.parties.audit->on_connection(record);
+        }
+        return true;
+    });
 }
 
 std::size_t Interceptor::open_connections() const {

@@ -68,6 +68,9 @@ class Interceptor {
     Status serve(UniqueFd listener);
     /// Stops accepting and cuts every connection.
     void close();
+    /// After a change of policy: asks the gate again about every open connection of a client, and
+    /// cuts those that it denies now, whatever flows on them. Requests are judged anew anyway.
+    void recheck(ClientId client);
     [[nodiscard]] std::size_t open_connections() const;
     /// What sandboxes are to trust, PEM.
     [[nodiscard]] const std::string& authority_pem() const;

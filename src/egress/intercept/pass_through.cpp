@@ -7,13 +7,13 @@ namespace opensandbox::egress {
 namespace {
 
 struct Pair {
-    Pair(IdleWatch& watch, std::chrono::milliseconds i, std::unique_ptr<net::Stream> c,
-         std::unique_ptr<net::Stream> u)
+    Pair(IdleWatch& watch, WatchedTarget target, std::chrono::milliseconds i,
+         std::unique_ptr<net::Stream> c, std::unique_ptr<net::Stream> u)
         : idle(i),
           client(std::move(c)),
           upstream(std::move(u)),
           ended(client.stream->executor()),
-          lease(watch, [this] { close(); }) {}
+          lease(watch, std::move(target), [this] { close(); }) {}
 
     void close() {
         client.stream->close();
@@ -46,13 +46,14 @@ Awaitable<void> copy_answers(std::shared_ptr<Pair> pair) {
 
 }  // namespace
 
-Awaitable<void> pass_through(IdleWatch& watch, std::chrono::milliseconds idle,
+Awaitable<void> pass_through(IdleWatch& watch, WatchedTarget target, std::chrono::milliseconds idle,
                              std::unique_ptr<net::Stream> client, std::string received,
                              std::unique_ptr<net::Stream> upstream) {
-    auto sent = co_await net::write_all(*upstream, received);
+    auto pair = std::make_shared<Pair>(watch, std::move(target), idle, std::move(client),
+                                       std::move(upstream));
+    auto sent = co_await net::write_all(*pair->upstream.stream, received);
     if (!sent) co_return;
     std::string().swap(received);
-    auto pair = std::make_shared<Pair>(watch, idle, std::move(client), std::move(upstream));
     net::spawn(pair->client.stream->executor(), copy_answers(pair), "egress pass-through");
     co_await copy_direction(*pair, pair->client, pair->upstream);
     while (!pair->answers_ended)

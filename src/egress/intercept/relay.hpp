@@ -28,15 +28,16 @@ struct RelayLimits {
     std::vector<std::string> upgrades{"websocket"};
     /// Streams of one HTTP/2 connection at a time.
     std::uint32_t max_streams = 128;
-    /// Bytes in flight of all HTTP/2 connections of one client; beyond it they are read on only as
-    /// they drain.
+    /// Windows of all HTTP/2 connections of one client: what they may have in flight. Sides of
+    /// connections that find nothing left get on with the 64 KiB they begin with.
     std::size_t max_client_bytes = 64 * 1024 * 1024;
 };
 
 /// What one client holds; shared by its connections.
 struct ClientLoad {
     std::size_t connections = 0;
-    std::size_t bytes = 0;  ///< read from one side of HTTP/2 and not yet taken by the other
+    std::size_t bytes = 0;     ///< read from one side of HTTP/2 and not yet taken by the other
+    std::size_t reserved = 0;  ///< of RelayLimits::max_client_bytes
 };
 
 /// Connects to the server when its first request may go out. An Error's message is told to the

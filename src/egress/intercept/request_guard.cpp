@@ -124,6 +124,7 @@ RequestTreatment RequestGuard::admit(GuardedRequest request) {
                  : v6            ? "[" + named.host + "]"
                                  : named.host;
     host_ = named.host;
+    host_name_ = named.is_address ? std::string() : named.host;
     record(request, path, named.host, treatment, rule);
     return treatment;
 }

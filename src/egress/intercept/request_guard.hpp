@@ -2,6 +2,7 @@
 
 #include "egress/intercept/audit.hpp"
 #include "egress/intercept/gate.hpp"
+#include "egress/intercept/idle_watch.hpp"
 #include "egress/intercept/openssl_handles.hpp"
 #include "egress/intercept/request_hook.hpp"
 #include "http/fields.hpp"
@@ -22,6 +23,11 @@ struct Site {
     /// address. Empty without TLS.
     std::string host;
     SSL* upstream = nullptr;  ///< null without TLS
+    bool host_is_address = false;
+
+    [[nodiscard]] WatchedTarget watched() const {
+        return {client, target, host_is_address ? std::string() : host};
+    }
 };
 
 /// Who decides about requests; all borrowed.
@@ -59,6 +65,8 @@ class RequestGuard {
     [[nodiscard]] const std::string& authority() const { return authority_; }
     /// The same without a port.
     [[nodiscard]] const std::string& host() const { return host_; }
+    /// The same, but empty for an address.
+    [[nodiscard]] const std::string& host_name() const { return host_name_; }
 
   private:
     struct Named;
@@ -73,6 +81,7 @@ class RequestGuard {
     Site site_;
     std::string authority_;
     std::string host_;
+    std::string host_name_;
 };
 
 /// Calls a hook's redaction; what it throws leaves no field behind.

@@ -57,7 +57,7 @@ class Http2Peer {
         nghttp2_data_provider provider{{.ptr = nullptr}, supply};
         std::int32_t id = nghttp2_submit_request(session_, nullptr, list.data(), list.size(),
                                                  has_body ? &provider : nullptr, nullptr);
-        outgoing_[id] = {body, !more, {}};
+        outgoing_[id] = {body, !more, {}, 0};
         flush();
         return id;
     }
@@ -68,7 +68,7 @@ class Http2Peer {
         auto list = name_values(all);
         bool has_body = !body.empty() || more || !trailers.empty();
         nghttp2_data_provider provider{{.ptr = nullptr}, supply};
-        outgoing_[id] = {body, !more, std::move(trailers)};
+        outgoing_[id] = {body, !more, std::move(trailers), 0};
         nghttp2_submit_response(session_, id, list.data(), list.size(),
                                 has_body ? &provider : nullptr);
         flush();
@@ -125,7 +125,8 @@ class Http2Peer {
             if (!say(ssl_, piece)) return false;
         }
     }
-    nghttp2_session* raw() { return session_; }
+    /// Bytes of a body that did not go out.
+    std::size_t unsent(std::int32_t id) { return outgoing_[id].left(); }
 
     std::map<std::int32_t, Message> messages;
     std::int32_t last_stream = 0;
@@ -136,6 +137,8 @@ class Http2Peer {
         std::string bytes;
         bool last = true;
         Fields trailers;
+        std::size_t taken = 0;
+        [[nodiscard]] std::size_t left() const { return bytes.size() - taken; }
     };
     static std::vector<nghttp2_nv> name_values(const Fields& fields) {
         std::vector<nghttp2_nv> list;
@@ -185,11 +188,15 @@ class Http2Peer {
                           std::size_t room, std::uint32_t* flags, nghttp2_data_source*,
                           void* user) {
         Outgoing& from = self(user).outgoing_[id];
-        if (from.bytes.empty() && !from.last) return NGHTTP2_ERR_DEFERRED;
-        std::size_t count = std::min(room, from.bytes.size());
-        std::memcpy(into, from.bytes.data(), count);
-        from.bytes.erase(0, count);
-        if (from.bytes.empty() && from.last) {
+        if (from.left() == 0 && !from.last) return NGHTTP2_ERR_DEFERRED;
+        std::size_t count = std::min(room, from.left());
+        std::memcpy(into, from.bytes.data() + from.taken, count);
+        from.taken += count;
+        if (from.taken > (1U << 20)) {
+            from.bytes.erase(0, from.taken);
+            from.taken = 0;
+        }
+        if (from.left() == 0 && from.last) {
             *flags |= NGHTTP2_DATA_FLAG_EOF;
             if (!from.trailers.empty()) {
                 *flags |= NGHTTP2_DATA_FLAG_NO_END_STREAM;

@@ -297,3 +297,53 @@ TEST_CASE("a client that resets streams without end is sent away", "[egress]") {
     CHECK_FALSE(peer.until([] { return false; }));
     CHECK(peer.gone_away);
 }
+
+TEST_CASE("a reader that is slow holds the sender back", "[egress]") {
+    World world;
+    world.settings.limits.max_client_bytes = 1024 * 1024;
+    std::atomic<std::size_t> sent{0};
+    TlsServer origin(
+        world.origin(),
+        [&](SSL* session) {
+            limit_waiting(SSL_get_fd(session));
+            Http2Peer peer(session, true);
+            if (!peer.until([&] { return peer.messages[1].ended; })) return;
+            peer.respond(1, "200", {}, std::string(64 * 1024 * 1024, 'x'));
+            peer.until([] { return false; });
+            sent = 64 * 1024 * 1024 - peer.unsent(1);
+        },
+        nullptr, speaking(kBoth));
+    world.start(origin.port);
+    {
+        auto client = world.client("api.example.com", {"h2"});
+        REQUIRE(client.connect());
+        Http2Peer peer(client.session(), false);
+        auto id = peer.request("GET", "/");
+        REQUIRE(peer.until([&] { return peer.messages[id].body.size() > 100'000; }));
+        // Now it reads no more. What is on the way is limited by windows, not by the body.
+        std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    }
+    CHECK(world.settles_at(0));
+    world.stop();
+    for (int i = 0; i < 1000 && sent == 0; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    CHECK(sent > 0);
+    CHECK(sent < 24 * 1024 * 1024);
+}
+
+TEST_CASE("a large download passes while the client's share is small", "[egress]") {
+    World world;
+    world.settings.limits.max_client_bytes = 64 * 1024;
+    TlsServer origin(world.origin(), serve_http2(echo), nullptr, speaking(kBoth));
+    world.start(origin.port);
+    auto client = world.client("api.example.com", {"h2"});
+    REQUIRE(client.connect());
+    Http2Peer peer(client.session(), false);
+    std::string big(3 * 1024 * 1024, 'x');
+    auto first = peer.request("POST", "/", {}, big);
+    auto second = peer.request("POST", "/", {}, big);
+    REQUIRE(peer.until_ended(first));
+    REQUIRE(peer.until_ended(second));
+    CHECK(peer.messages[first].body == big);
+    CHECK(peer.messages[second].body == big);
+}

@@ -146,6 +146,15 @@ class World {
         return SecureClient(port, authority_pem, name, protocols);
     }
 
+    /// Runs on the interceptor's own thread.
+    void on_loop(std::function<void()> body) {
+        std::promise<void> done;
+        asio::post(context_, [&] {
+            body();
+            done.set_value();
+        });
+        done.get_future().get();
+    }
     /// Waits until so many connections are open; false when that does not come about.
     bool settles_at(std::size_t connections) {
         for (int i = 0; i < 2000; ++i) {

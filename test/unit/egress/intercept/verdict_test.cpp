@@ -1,4 +1,5 @@
 #include "egress/intercept/request_guard.hpp"
+#include "hello_bytes.hpp"
 #include "http2_peer.hpp"
 #include "interception_world.hpp"
 
@@ -222,4 +223,37 @@ TEST_CASE("closing cuts what is open", "[egress]") {
     REQUIRE(client.hear("\r\n\r\nx").find("200 OK") != std::string::npos);
     world.stop();
     CHECK(client.hear_all().empty());
+}
+
+TEST_CASE("a change of policy cuts what it denies and nothing else", "[egress]") {
+    World world;
+    auto stream = [](SSL* session) {
+        hear(session, "\r\n\r\n");
+        say(session, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n");
+        hear(session, "never");
+    };
+    TlsServer origin(world.origin("DNS:api.example.com,DNS:other.example.com"), stream);
+    world.gate.names["passed.example.com"] = Action::pass_through;
+    world.start(origin.port);
+    auto denied = world.client();
+    auto kept = world.client("other.example.com");
+    for (auto* client : {&denied, &kept}) {
+        REQUIRE(client->connect());
+        REQUIRE(client->say(get(client == &denied ? "api.example.com" : "other.example.com")));
+        REQUIRE(client->hear("1\r\nx\r\n").find("200 OK") != std::string::npos);
+    }
+    PlainClient passed(world.port);
+    REQUIRE(passed.say(record(hello_message(server_name("passed.example.com")))));
+    for (int i = 0; i < 1000 && !world.audit.has("passed.example.com passed"); ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    world.on_loop([&] {
+        world.gate.names["api.example.com"] = Action::deny;
+        world.gate.names["passed.example.com"] = Action::deny;
+        world.interceptor->recheck(7);
+    });
+    CHECK(denied.hear_all().empty());
+    passed.hear_all();
+    CHECK(world.audit.has("api.example.com denied the policy has changed"));
+    CHECK(world.settles_at(1));
+    CHECK(world.gate.names["other.example.com"] == Action::allow);
 }
