@@ -19,21 +19,43 @@ namespace {
 
 // OpenSSL's own socket BIO writes with write(), which raises SIGPIPE on a closed connection.
 
-int fd_of(BIO* bio) {
-    return static_cast<int>(reinterpret_cast<std::intptr_t>(BIO_get_data(bio)));
+/// A borrowed socket, with the bytes that were read from it before.
+struct Socket {
+    Socket(int f, std::string r) : fd(f), received(std::move(r)) {}
+    int fd;
+    std::string received;
+    std::size_t taken = 0;
+};
+
+Socket& socket_of(BIO* bio) {
+    return *static_cast<Socket*>(BIO_get_data(bio));
+}
+
+int take_received(Socket& socket, char* into, int room) {
+    std::size_t count =
+        std::min(socket.received.size() - socket.taken, static_cast<std::size_t>(room));
+    std::memcpy(into, socket.received.data() + socket.taken, count);
+    socket.taken += count;
+    if (socket.taken == socket.received.size()) {
+        std::string().swap(socket.received);
+        socket.taken = 0;
+    }
+    return static_cast<int>(count);
 }
 
 int bio_write(BIO* bio, const char* bytes, int count) {
     BIO_clear_retry_flags(bio);
-    ssize_t sent =
-        ::send(fd_of(bio), bytes, static_cast<std::size_t>(count), MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t sent = ::send(socket_of(bio).fd, bytes, static_cast<std::size_t>(count),
+                          MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
     return static_cast<int>(sent);
 }
 
 int bio_read(BIO* bio, char* into, int room) {
     BIO_clear_retry_flags(bio);
-    ssize_t count = ::recv(fd_of(bio), into, static_cast<std::size_t>(room), MSG_DONTWAIT);
+    Socket& socket = socket_of(bio);
+    if (!socket.received.empty()) return take_received(socket, into, room);
+    ssize_t count = ::recv(socket.fd, into, static_cast<std::size_t>(room), MSG_DONTWAIT);
     if (count < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_read(bio);
     if (count == 0) BIO_set_flags(bio, BIO_FLAGS_IN_EOF);
     return static_cast<int>(count);
@@ -57,6 +79,11 @@ BioMethod make_socket_method() {
     BIO_meth_set_ctrl(method.get(), bio_control);
     BIO_meth_set_create(method.get(), [](BIO* bio) {
         BIO_set_init(bio, 1);
+        return 1;
+    });
+    BIO_meth_set_destroy(method.get(), [](BIO* bio) {
+        std::unique_ptr<Socket> owned(static_cast<Socket*>(BIO_get_data(bio)));
+        BIO_set_data(bio, nullptr);
         return 1;
     });
     return method;
@@ -100,9 +127,10 @@ Result<TlsSession> TlsSession::open(ssl_ctx_st* context, const std::string& host
     return session;
 }
 
-void TlsSession::attach(int fd) {
+void TlsSession::attach(int fd, std::string received) {
     BIO* bio = BIO_new(socket_method());
-    BIO_set_data(bio, reinterpret_cast<void*>(static_cast<std::intptr_t>(fd)));
+    auto socket = std::make_unique<Socket>(fd, std::move(received));
+    BIO_set_data(bio, socket.release());
     SSL_set_bio(session_.get(), bio, bio);
 }
 

@@ -28,8 +28,14 @@ class TlsSession {
     /// A client's session that will accept only a certificate for `host` when it verifies.
     static Result<TlsSession> open(ssl_ctx_st* context, const std::string& host, bool verify);
 
-    /// The socket is borrowed: no step may be taken once it is closed.
-    void attach(int fd);
+    /// Takes over a session that is set up: a server's, or a client's with settings of its own.
+    static TlsSession adopt(ssl_st* session) { return TlsSession(session); }
+
+    /// The socket is borrowed: no step may be taken once it is closed. `received` are bytes that
+    /// were already read from it: they come first.
+    void attach(int fd, std::string received = {});
+    /// For what is not asked here (the protocol agreed on, the peer's certificate). Borrowed.
+    [[nodiscard]] ssl_st* handle() const { return session_.get(); }
     Outcome handshake();
     Outcome read(std::span<char> into);
     Outcome write(std::string_view bytes);

@@ -100,8 +100,10 @@ class TlsServer {
   public:
     using Script = std::function<void(SSL*)>;
 
-    /// With `client_authority` only clients with a certificate of it are served.
-    TlsServer(const Identity& identity, Script script, const Identity* client_authority = nullptr)
+    /// With `client_authority` only clients with a certificate of it are served. `configure` may
+    /// change more of how it speaks.
+    TlsServer(const Identity& identity, Script script, const Identity* client_authority = nullptr,
+              const std::function<void(SSL_CTX*)>& configure = {})
         : script_(std::move(script)), context_(SSL_CTX_new(TLS_server_method())) {
         std::signal(SIGPIPE, SIG_IGN);
         SSL_CTX_use_certificate(context_.get(), identity.certificate.get());
@@ -112,6 +114,7 @@ class TlsServer {
             SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT,
                                nullptr);
         }
+        if (configure) configure(context_.get());
         listener_.reset(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
         sockaddr_in address{};
         address.sin_family = AF_INET;

@@ -1,0 +1,36 @@
+#pragma once
+
+#include "base/error.hpp"
+
+#include <cstdint>
+#include <regex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace opensandbox::egress {
+
+/// The names that are not intercepted, as an administrator lists them (contract 1.9, ignore_hosts).
+class PassThroughList {
+  public:
+    PassThroughList() = default;
+    /// `names` are host names or `*.name` (what is below it, not itself). `patterns` are regular
+    /// expressions (ECMAScript), searched for anywhere in "name" or "name:port", case ignored.
+    /// `invalid_argument` names the entry that is wrong.
+    static Result<PassThroughList> make(const std::vector<std::string>& names,
+                                        const std::vector<std::string>& patterns);
+
+    /// `host` in normal form.
+    [[nodiscard]] bool has(std::string_view host, std::uint16_t port) const;
+    [[nodiscard]] bool empty() const { return names_.empty() && patterns_.empty(); }
+
+  private:
+    struct Name {
+        std::string text;
+        bool below = false;
+    };
+    std::vector<Name> names_;
+    std::vector<std::regex> patterns_;
+};
+
+}  // namespace opensandbox::egress
