@@ -174,6 +174,8 @@ def test_exit_codes_are_known_after_a_crash_of_the_spawner(own_server):
     spawner = server.spawner()
     os.kill(spawner, signal.SIGKILL)
     eventually(lambda: server.spawner() not in (None, spawner), 30, 0.05, "another spawner")
+    # Answered by the new one, so it watches them.
+    assert server.api().get(f"/sandboxes/{late.id}/diagnostics/inspect").status == 200
     exit_with(late, 9)
     eventually(lambda: late.state() == "Failed", 15, 0.05, "the exit with 9")
     assert "9" in late.get().json["status"]["message"]
