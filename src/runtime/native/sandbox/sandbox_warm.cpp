@@ -19,6 +19,8 @@ namespace {
 
 /// Programs may load large libraries, several of them at once.
 constexpr auto warming_timeout = 120s;
+/// Without programs there is little to wait for; and what watches the time is kept until then.
+constexpr auto mounting_timeout = 30s;
 /// A sandbox is taken now: what takes its place may wait until that one runs.
 constexpr auto refill_delay = 50ms;
 /// Mounting images ahead waits for a pause of this length.
@@ -90,7 +92,8 @@ void SandboxTable::start_warm(const WarmSlots::Order& order) {
     sandbox->request = order.request;
     sandbox->digest = order.request.digest;
     sandbox->snapshot_layers = order.request.snapshot_layers;
-    pool_->take_ahead([this, sandbox, key = order.key](Result<SlotParts> parts) {
+    const bool has_programs = !order.request.warm.empty();
+    pool_->take_ahead([this, sandbox, has_programs, key = order.key](Result<SlotParts> parts) {
         if (!parts) return fail_warm(key, parts.error());
         const SlotId slot = parts->slot;
         warming_.emplace(slot.serial, sandbox);
@@ -105,7 +108,8 @@ void SandboxTable::start_warm(const WarmSlots::Order& order) {
         sandbox->death_watch =
             loop_->watch(sandbox->parts.pidfd.get(), EPOLLIN,
                          [this, sandbox, key](std::uint32_t) { on_warm_death(sandbox, key); });
-        loop_->run_after(warming_timeout, [this, key, weak = std::weak_ptr(sandbox)] {
+        const auto patience = has_programs ? warming_timeout : mounting_timeout;
+        loop_->run_after(patience, [this, key, weak = std::weak_ptr(sandbox)] {
             const auto late = weak.lock();
             if (!late || late->state != State::starting || !late->control_watch) return;
             fail_warm(key, Error(ErrorCode::timeout, "did not become ready in time"));
