@@ -116,6 +116,8 @@ class SandboxTable {
         std::vector<std::string> claims;      ///< named volumes that it uses
         std::vector<std::string> own_claims;  ///< those that go with it
         std::vector<UniqueFd> scaffold;       ///< of its mounts, dropped when nobody waits
+        std::string warm_key;                 ///< of a slot that is being made warm
+        EventLoop::Clock::time_point warm_by{};
     };
     using Entry = std::shared_ptr<Sandbox>;
 
@@ -129,8 +131,9 @@ class SandboxTable {
     void start_warm(const WarmSlots::Order& order);
     void fail_warm(const std::string& key, const Error& error);
     void end_warm(SlotId slot);
-    void on_warm(const Entry& sandbox, const std::string& key);
-    void on_warm_death(const Entry& sandbox, const std::string& key);
+    void on_warm(const Entry& sandbox);
+    void on_warm_death(const Entry& sandbox);
+    void end_late_warm(EventLoop::Clock::time_point now);
     Result<std::vector<UniqueFd>> build_parts(Sandbox& sandbox) const;
     Status restore_usr(Sandbox& sandbox) const;
     Status fit_layer(Sandbox& sandbox) const;

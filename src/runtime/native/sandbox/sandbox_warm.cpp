@@ -19,8 +19,6 @@ namespace {
 
 /// Programs may load large libraries, several of them at once.
 constexpr auto warming_timeout = 120s;
-/// Without programs there is little to wait for; and what watches the time is kept until then.
-constexpr auto mounting_timeout = 30s;
 /// A sandbox is taken now: what takes its place may wait until that one runs.
 constexpr auto refill_delay = 50ms;
 /// Mounting images ahead waits for a pause of this length.
@@ -52,6 +50,7 @@ void SandboxTable::drop_warm() {
 
 void SandboxTable::tend_warm() {
     const auto now = EventLoop::Clock::now();
+    end_late_warm(now);
     warm_.share(can_mount_ahead() ? pool_->lendable() : 0, pool_->idle_seconds());
     for (const SlotId slot : warm_.surplus(now))
         end_warm(slot);
@@ -92,31 +91,31 @@ void SandboxTable::start_warm(const WarmSlots::Order& order) {
     sandbox->request = order.request;
     sandbox->digest = order.request.digest;
     sandbox->snapshot_layers = order.request.snapshot_layers;
-    const bool has_programs = !order.request.warm.empty();
-    pool_->take_ahead([this, sandbox, has_programs, key = order.key](Result<SlotParts> parts) {
-        if (!parts) return fail_warm(key, parts.error());
+    sandbox->warm_key = order.key;
+    pool_->take_ahead([this, sandbox](Result<SlotParts> parts) {
+        if (!parts) return fail_warm(sandbox->warm_key, parts.error());
         const SlotId slot = parts->slot;
         warming_.emplace(slot.serial, sandbox);
         if (auto status = activate(*sandbox, std::move(*parts)); !status) {
-            fail_warm(key, status.error());
+            fail_warm(sandbox->warm_key, status.error());
             (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
         } else {
-            sandbox->control_watch =
-                loop_->watch(sandbox->parts.control.get(), EPOLLIN,
-                             [this, sandbox, key](std::uint32_t) { on_warm(sandbox, key); });
+            sandbox->control_watch = loop_->watch(sandbox->parts.control.get(), EPOLLIN,
+                                                  [this, sandbox](auto) { on_warm(sandbox); });
+            sandbox->warm_by = EventLoop::Clock::now() + warming_timeout;
         }
-        sandbox->death_watch =
-            loop_->watch(sandbox->parts.pidfd.get(), EPOLLIN,
-                         [this, sandbox, key](std::uint32_t) { on_warm_death(sandbox, key); });
-        const auto patience = has_programs ? warming_timeout : mounting_timeout;
-        loop_->run_after(patience, [this, key, weak = std::weak_ptr(sandbox)] {
-            const auto late = weak.lock();
-            if (!late || late->state != State::starting || !late->control_watch) return;
-            fail_warm(key, Error(ErrorCode::timeout, "did not become ready in time"));
-            late->control_watch.reset();
-            (void)signal_process(late->parts.pidfd.get(), SIGKILL);
-        });
+        sandbox->death_watch = loop_->watch(sandbox->parts.pidfd.get(), EPOLLIN,
+                                            [this, sandbox](auto) { on_warm_death(sandbox); });
     });
+}
+
+void SandboxTable::end_late_warm(EventLoop::Clock::time_point now) {
+    for (const auto& [serial, sandbox] : warming_) {
+        if (!sandbox->control_watch || now < sandbox->warm_by) continue;
+        fail_warm(sandbox->warm_key, Error(ErrorCode::timeout, "did not become ready in time"));
+        sandbox->control_watch.reset();
+        (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
+    }
 }
 
 void SandboxTable::fail_warm(const std::string& key, const Error& error) {
@@ -127,7 +126,7 @@ void SandboxTable::fail_warm(const std::string& key, const Error& error) {
     warm_.failed(key, EventLoop::Clock::now());
 }
 
-void SandboxTable::on_warm(const Entry& sandbox, const std::string& key) {
+void SandboxTable::on_warm(const Entry& sandbox) {
     sandbox->control_watch.reset();
     auto received = receive_message(sandbox->parts.control.get());
     const auto message =
@@ -136,25 +135,27 @@ void SandboxTable::on_warm(const Entry& sandbox, const std::string& key) {
         sandbox->state = State::waiting;
         pool_->discard(std::move(sandbox->scaffold));
         sandbox->scaffold.clear();
-        const bool wanted = warm_.ready(key, sandbox->parts.slot);
+        const bool wanted = warm_.ready(sandbox->warm_key, sandbox->parts.slot);
         if (!wanted) (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
         return tend_warm();
     }
     const auto* failed = message ? std::get_if<FailedReply>(&*message) : nullptr;
-    fail_warm(key, failed ? failed->error
-                          : Error(ErrorCode::internal, "the slot ended before it was ready"));
+    fail_warm(
+        sandbox->warm_key,
+        failed ? failed->error : Error(ErrorCode::internal, "the slot ended before it was ready"));
     (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
 }
 
-void SandboxTable::on_warm_death(const Entry& sandbox, const std::string& key) {
+void SandboxTable::on_warm_death(const Entry& sandbox) {
     if (sandbox->control_watch) {
-        fail_warm(key, Error(ErrorCode::internal, "the slot ended before it was ready"));
+        fail_warm(sandbox->warm_key,
+                  Error(ErrorCode::internal, "the slot ended before it was ready"));
     }
     sandbox->control_watch.reset();
     sandbox->death_watch.reset();
     (void)process_end(sandbox->parts.pidfd.get());
     const SlotId slot = sandbox->parts.slot;
-    warm_.gone(key, slot);
+    warm_.gone(sandbox->warm_key, slot);
     warming_.erase(slot.serial);
     sandbox->parts = {};
     sandbox->scaffold.clear();
