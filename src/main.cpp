@@ -1,5 +1,6 @@
 #include "agent/agent.hpp"
 #include "cli/command_line.hpp"
+#include "egress/sidecar/role.hpp"
 #include "runtime/native/gvisor/gvisor_slot.hpp"
 #include "runtime/native/native_runtime.hpp"
 #include "server/serve.hpp"
@@ -26,8 +27,10 @@ constexpr std::array kRoles{
     Role{"execd", opensandbox::agent::main},
     Role{"bootstrap", opensandbox::agent::bootstrap_main},
     Role{"bootstrap.sh", opensandbox::agent::bootstrap_main},
+    Role{"egress", opensandbox::egress::run_sidecar},
     Role{"guest", opensandbox::runtime::native::guest_main},
     Role{"spawner", opensandbox::runtime::native::spawner_main},
+    Role{"enforcer", opensandbox::runtime::native::enforcer_main},
 };
 
 const Role* find_role(std::string_view name) {
@@ -40,6 +43,11 @@ std::string_view base_name(const char* path) {
     return text.substr(text.find_last_of('/') + 1);
 }
 
+/// `egress` is a group of commands, too: with a verb behind it, it is the command line's.
+bool is_command(int argc, char** argv) {
+    return argc > 2 && std::string_view(argv[1]) == "egress" && argv[2][0] != '-';
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -47,7 +55,7 @@ int main(int argc, char** argv) {
     if (argc > 0) {
         if (const Role* role = find_role(base_name(argv[0]))) return role->main(argc, argv);
     }
-    if (argc > 1) {
+    if (argc > 1 && !is_command(argc, argv)) {
         if (const Role* role = find_role(argv[1])) return role->main(argc - 1, argv + 1);
     }
     return opensandbox::cli::main(argc, argv);

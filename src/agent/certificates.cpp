@@ -4,6 +4,7 @@
 #include "agent/process/spawn.hpp"
 #include "base/log.hpp"
 #include "base/unique_fd.hpp"
+#include "egress/intercept/java_trust_store.hpp"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -54,6 +55,15 @@ std::optional<std::string> read_file(const std::string& path) {
 bool write_file(const std::string& path, const std::string& text) {
     auto file = ReplacementFile::open(path, true);
     return file && file->write(text) && file->commit(Permission());
+}
+
+/// The same, for all to read.
+bool write_public(const std::string& path, const std::string& text) {
+    return write_file(path, text) && ::chmod(path.c_str(), 0644) == 0;
+}
+
+void set_if_unset(Environment& environment, const char* name, const std::string& value) {
+    if (!environment.get(name)) environment.set(name, value);
 }
 
 bool exists(const std::string& path) {
@@ -136,6 +146,11 @@ bool EgressCertificate::wait(std::chrono::milliseconds limit) const {
     }
 }
 
+bool EgressCertificate::place(const std::string& pem) const {
+    return make_directories(root_ + "/opt/opensandbox") && write_file(certificate(), pem) &&
+           ::chmod(certificate().c_str(), 0644) == 0;
+}
+
 std::string EgressCertificate::public_bundle() const {
     for (const char* library : {"/usr/local/lib", "/usr/lib"}) {
         if (auto path = certifi_bundle(root_ + library)) return *path;
@@ -153,10 +168,10 @@ bool EgressCertificate::merge() const {
     auto text = read_file(bundle);
     if (!text) return false;
     if (!text->empty() && !text->ends_with('\n')) *text += '\n';
-    return write_file(merged(), *text + *own) && ::chmod(merged().c_str(), 0644) == 0;
+    return write_public(merged(), *text + *own);
 }
 
-void EgressCertificate::install(const Environment& environment) const {
+bool EgressCertificate::install(const Environment& environment) const {
     struct Store {
         const char* directory;
         std::vector<std::string> refresh;
@@ -171,9 +186,10 @@ void EgressCertificate::install(const Environment& environment) const {
         auto own = read_file(certificate());
         bool placed = exists(directory) && own &&
                       (write_file(target, *own) || run_tool(copy, environment, true));
-        if (placed && run_tool(store.refresh, environment, true)) return;
+        if (placed && run_tool(store.refresh, environment, true)) return true;
     }
     log::warn("the egress certificate is not in the system's store");
+    return false;
 }
 
 void EgressCertificate::import_into_nss(const Environment& environment) const {
@@ -192,14 +208,54 @@ void EgressCertificate::import_into_nss(const Environment& environment) const {
              environment, false);
 }
 
+/// What these read replaces their own roots, which the bundle has as well.
+void EgressCertificate::name_bundle(Environment& environment, bool installed) const {
+    for (const char* name : {"CURL_CA_BUNDLE", "PIP_CERT", "GIT_SSL_CAINFO", "CARGO_HTTP_CAINFO",
+                             "npm_config_cafile", "AWS_CA_BUNDLE"}) {
+        set_if_unset(environment, name, merged());
+    }
+    // wget reads no variable but this one, which hides what the user has.
+    const std::string settings = root_ + "/opt/opensandbox/wgetrc";
+    if (!installed && write_public(settings, "ca_certificate = " + merged() + "\n")) {
+        set_if_unset(environment, "WGETRC", settings);
+    }
+}
+
+void EgressCertificate::trust_in_java(Environment& environment, bool installed) const {
+    const bool there =
+        !environment.get("JAVA_HOME").value_or("").empty() || has_tool("java", environment);
+    const bool reads_system =
+        exists(root_ + "/etc/ssl/certs/java/cacerts") || exists(root_ + "/etc/pki/java/cacerts");
+    if (!there || (installed && reads_system)) return;
+    std::string options(environment.get("JAVA_TOOL_OPTIONS").value_or(""));
+    if (options.find("javax.net.ssl.trustStore") != std::string::npos) return;
+    constexpr const char* kPassword = "changeit";  // as JDKs have it: nothing in it is secret
+    const std::string path = root_ + "/opt/opensandbox/merged-ca-certificates.p12";
+    const auto bundle = read_file(merged());
+    if (!bundle) return;
+    const auto store = egress::make_java_trust_store(egress::read_certificates(*bundle), kPassword);
+    if (!store || !write_public(path, *store)) {
+        log::warn("Java does not trust the egress certificate");
+        return;
+    }
+    options +=
+        (options.empty() ? "" : " ") + ("-Djavax.net.ssl.trustStore=" + path) +
+        " -Djavax.net.ssl.trustStoreType=PKCS12 -Djavax.net.ssl.trustStorePassword=" + kPassword;
+    environment.set("JAVA_TOOL_OPTIONS", options);
+}
+
 void EgressCertificate::trust(Environment& environment) const {
-    install(environment);
+    const bool installed = install(environment);
     import_into_nss(environment);
     bool whole = merge();
     if (!whole) log::warn("programs trust the egress certificate alone: there is no other bundle");
     environment.set("NODE_EXTRA_CA_CERTS", certificate());
     environment.set("REQUESTS_CA_BUNDLE", whole ? merged() : certificate());
     environment.set("SSL_CERT_FILE", whole ? merged() : certificate());
+    set_if_unset(environment, "DENO_CERT", certificate());
+    if (!whole) return;
+    name_bundle(environment, installed);
+    trust_in_java(environment, installed);
 }
 
 }  // namespace opensandbox::agent

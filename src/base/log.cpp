@@ -2,7 +2,9 @@
 
 #include "base/clock.hpp"
 #include "base/json_string.hpp"
+#include "base/log_form.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <charconv>
 #include <unistd.h>
@@ -15,6 +17,7 @@ struct Sink {
     std::atomic<Format> format{Format::text};
     std::atomic<int> fd{STDERR_FILENO};
     std::atomic<Writer*> writer{nullptr};
+    std::atomic<const NamedLogger*> logger{nullptr};
 };
 
 /// The one piece of process-wide state: where this process writes its log.
@@ -42,19 +45,55 @@ bool needs_quotes(std::string_view text) {
     return false;
 }
 
+void append_member(std::string& line, std::string_view key, std::string_view text) {
+    line += ',';
+    append_json_string(line, key);
+    line += ':';
+    append_json_string(line, text);
+}
+
+/// RFC 3339 with three digits behind the point, also when they are zero.
+std::string to_millisecond_time(Timestamp time) {
+    const auto second = std::chrono::floor<std::chrono::seconds>(time);
+    std::string text = to_rfc3339(second);
+    const auto millis = std::chrono::floor<std::chrono::milliseconds>(time - second).count();
+    const std::string digits = std::to_string(1000 + millis);
+    text.replace(text.size() - 1, 1, "." + digits.substr(1) + "Z");
+    return text;
+}
+
+std::string begin_json_line(Level level, std::string_view message, const NamedLogger* logger) {
+    std::string line;
+    if (logger) {
+        line = "{\"level\":\"" + std::string(name(level)) + '"';
+        append_member(line, "ts", to_millisecond_time(now()));
+        append_member(line, "logger", logger->name);
+        append_member(line, "msg", message);
+        return line;
+    }
+    line = "{\"time\":\"" + to_rfc3339(now()) + '"';
+    append_member(line, "level", name(level));
+    append_member(line, "message", message);
+    return line;
+}
+
 std::string json_line(Level level, std::string_view message, std::initializer_list<Value> values) {
-    std::string line = "{\"time\":\"" + to_rfc3339(now()) + "\",\"level\":\"";
-    line += name(level);
-    line += "\",\"message\":";
-    append_json_string(line, message);
+    const NamedLogger* logger = sink().logger.load();
+    std::string line = begin_json_line(level, message, logger);
     for (const Value& value : values) {
+        if (!value.number) {
+            append_member(line, value.key, value.text);
+            continue;
+        }
         line += ',';
         append_json_string(line, value.key);
-        line += ':';
-        if (value.number) {
-            line += value.text;
-        } else {
-            append_json_string(line, value.text);
+        line += ':' + value.text;
+    }
+    if (logger) {
+        for (const auto& [key, text] : logger->attributes) {
+            const bool taken = key == "level" || key == "ts" || key == "logger" || key == "msg" ||
+                               std::ranges::find(values, key, &Value::key) != values.end();
+            if (!taken) append_member(line, key, text);
         }
     }
     line += "}\n";
@@ -99,6 +138,10 @@ void configure(Level level, Format format, int fd) {
 
 void attach(Writer* writer) {
     sink().writer = writer;
+}
+
+void use_logger(const NamedLogger* logger) {
+    sink().logger = logger;
 }
 
 bool enabled(Level level) {

@@ -27,7 +27,10 @@ struct Endpoints {
     bool host_network = false;    ///< its ports are the host's
     /// Other ports of the sandbox, each with the host's port that leads to it.
     std::vector<std::pair<std::uint16_t, std::uint16_t>> published;
-    std::string egress_token;  ///< OPENSANDBOX-EGRESS-AUTH of its sidecar; empty: no sidecar
+    std::string egress_token;  ///< OPENSANDBOX-EGRESS-AUTH of its egress API; empty: it has none
+    /// Port of the host where the API of many sandboxes answers, this one's under
+    /// /sandboxes/{id}; 0: it answers at the sandbox's own port 18080.
+    std::uint16_t egress_port = 0;
     friend bool operator==(const Endpoints&, const Endpoints&) = default;
 };
 

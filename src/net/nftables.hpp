@@ -116,9 +116,13 @@ class Rule {
     Rule& connection(std::uint32_t states);
     /// Its destination was rewritten.
     Rule& destination_translated();
+    /// Its connection carries this number (see mark_connection).
+    Rule& of_connection(std::uint32_t mark);
     /// The route to its source does not lead over the link it came by. Not in output or
     /// postrouting.
     Rule& source_not_routed_back();
+    /// Its source is no address of this network namespace.
+    Rule& source_not_local();
 
     /// Counts into a named counter of the table.
     Rule& count(std::string_view counter);

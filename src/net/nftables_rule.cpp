@@ -6,6 +6,7 @@
 #include <linux/netfilter/nf_conntrack_common.h>
 #include <linux/netfilter/nf_nat.h>
 #include <linux/netfilter/nf_tables.h>
+#include <linux/rtnetlink.h>
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -233,6 +234,10 @@ Rule& Rule::destination_translated() {
         .compare(NFT_CMP_NEQ, &none, sizeof(none));
 }
 
+Rule& Rule::of_connection(std::uint32_t mark) {
+    return load_connection(NFT_CT_MARK).compare(NFT_CMP_EQ, &mark, sizeof(mark));
+}
+
 Rule& Rule::source_not_routed_back() {
     auto* expression = append("fib");
     nftnl_expr_set_u32(expression, NFTNL_EXPR_FIB_DREG, NFT_REG_1);
@@ -240,6 +245,15 @@ Rule& Rule::source_not_routed_back() {
     nftnl_expr_set_u32(expression, NFTNL_EXPR_FIB_FLAGS, NFTA_FIB_F_SADDR | NFTA_FIB_F_IIF);
     const std::uint32_t no_link = 0;
     return compare(NFT_CMP_EQ, &no_link, sizeof(no_link));
+}
+
+Rule& Rule::source_not_local() {
+    auto* expression = append("fib");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_FIB_DREG, NFT_REG_1);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_FIB_RESULT, NFT_FIB_RESULT_ADDRTYPE);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_FIB_FLAGS, NFTA_FIB_F_SADDR);
+    const std::uint32_t local = RTN_LOCAL;
+    return compare(NFT_CMP_NEQ, &local, sizeof(local));
 }
 
 Rule& Rule::count(std::string_view counter) {

@@ -42,7 +42,12 @@ std::string public_host(const Config& config, bool in_container,
 }
 
 std::optional<DirectEndpoint> direct_endpoint(const model::Endpoints& endpoints,
-                                              std::string_view public_host, std::uint16_t port) {
+                                              std::string_view public_host, const std::string& id,
+                                              std::uint16_t port) {
+    if (port == kEgressPort && endpoints.egress_port != 0) {
+        return DirectEndpoint(join_host_port(public_host, endpoints.egress_port) + egress_path(id),
+                              false);
+    }
     std::uint16_t agent = endpoints.agent.port;
     if (endpoints.host_network) {
         return DirectEndpoint(join_host_port(public_host, port), port == kAgentPort);

@@ -25,10 +25,11 @@ struct DirectEndpoint {
     bool through_agent;   ///< which wants its token
 };
 /// The table of lifecycle 3.1: the port itself in the host's network, 8080 by its published port,
-/// others by way of the agent. Empty where a runtime publishes the agent alone: other ports are
-/// reached through the server.
+/// others by way of the agent; 18080 where the host enforces for many by its API there. Empty where
+/// a runtime publishes the agent alone: other ports are reached through the server.
 std::optional<DirectEndpoint> direct_endpoint(const model::Endpoints& endpoints,
-                                              std::string_view public_host, std::uint16_t port);
+                                              std::string_view public_host, const std::string& id,
+                                              std::uint16_t port);
 
 /// `host:port`; an IPv6 address gets its brackets.
 std::string join_host_port(std::string_view host, std::uint16_t port);

@@ -102,7 +102,7 @@ Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
         refusal = error_response(agent.error());
         co_return co_await refuse_early(exchange, std::move(refusal), std::move(reason));
     }
-    auto route = choose_route(agent->endpoints, *port, services.config.resolve_internal);
+    auto route = choose_route(agent->endpoints, id, *port, services.config.resolve_internal);
     if (agent->status.state != model::SandboxState::running || !route) {
         std::string reason = "Sandbox " + id + " is " +
                              std::string(model::to_string(agent->status.state)) + ": " +

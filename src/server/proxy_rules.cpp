@@ -37,9 +37,18 @@ ProxyTarget split_proxy_target(std::string_view raw) {
     return {std::string(raw.substr(0, at)), std::string(raw.substr(at))};
 }
 
-std::optional<ProxyRoute> choose_route(const model::Endpoints& endpoints, std::uint16_t port,
-                                       bool resolve_internal) {
+std::string egress_path(const std::string& id) {
+    return "/sandboxes/" + http::percent_encode(id);
+}
+
+std::optional<ProxyRoute> choose_route(const model::Endpoints& endpoints, const std::string& id,
+                                       std::uint16_t port, bool resolve_internal) {
     const model::AgentAddress& agent = endpoints.agent;
+    if (port == kEgressPort && endpoints.egress_port != 0) {
+        ProxyRoute route(agent.host, endpoints.egress_port, false);
+        route.prefix = egress_path(id);
+        return route;
+    }
     bool through_sidecar = !endpoints.egress_token.empty();
     bool direct = resolve_internal && !through_sidecar;
     if (endpoints.host_network) {
@@ -51,6 +60,11 @@ std::optional<ProxyRoute> choose_route(const model::Endpoints& endpoints, std::u
     if (direct && !endpoints.internal_host.empty() && !only_published) {
         return ProxyRoute(endpoints.internal_host, port, port == kAgentPort);
     }
+    if (through_sidecar) {
+        for (const auto& [inside, outside] : endpoints.published) {
+            if (inside == port) return ProxyRoute(agent.host, outside, false);
+        }
+    }
     if (agent.port == 0) return std::nullopt;
     if (port == kHttpPort && endpoints.http_port != 0) {
         return ProxyRoute(agent.host, endpoints.http_port, false);
@@ -60,13 +74,15 @@ std::optional<ProxyRoute> choose_route(const model::Endpoints& endpoints, std::u
 
 std::optional<ProxyRoute> detour(const model::Endpoints& endpoints, const ProxyRoute& refused) {
     const model::AgentAddress& agent = endpoints.agent;
-    if (refused.through_agent || endpoints.host_network || agent.port == 0) return std::nullopt;
+    if (refused.through_agent || !refused.prefix.empty() || endpoints.host_network ||
+        agent.port == 0)
+        return std::nullopt;
     return ProxyRoute(agent.host, agent.port, true);
 }
 
 std::string route_target(const ProxyRoute& route, std::uint16_t port, std::string_view rest) {
-    std::string target;
-    if (route.through_agent && port != kAgentPort) target = "/proxy/" + std::to_string(port);
+    std::string target = route.prefix;
+    if (route.through_agent && port != kAgentPort) target += "/proxy/" + std::to_string(port);
     if (!rest.starts_with('/')) target += '/';
     target += rest;
     return target;

@@ -35,11 +35,14 @@ struct ProxyRoute {
     std::string host;
     std::uint16_t port;
     bool through_agent;  ///< which relays to the port, or is what is asked for
+    std::string prefix;  ///< of paths there
 };
 /// To the sandbox's own address where it has one; behind a sidecar, or with `resolve_internal` off,
 /// by what is published on the host. Empty: there is no way.
-std::optional<ProxyRoute> choose_route(const model::Endpoints& endpoints, std::uint16_t port,
-                                       bool resolve_internal);
+std::optional<ProxyRoute> choose_route(const model::Endpoints& endpoints, const std::string& id,
+                                       std::uint16_t port, bool resolve_internal);
+/// Where the egress API of a sandbox answers on the host that enforces for many: a path there.
+std::string egress_path(const std::string& id);
 /// The way through the agent, where it is another one: services that listen on the sandbox's
 /// loopback only are reached by that alone.
 std::optional<ProxyRoute> detour(const model::Endpoints& endpoints, const ProxyRoute& refused);

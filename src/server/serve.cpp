@@ -15,6 +15,7 @@
 #include "server/auth.hpp"
 #include "server/background/background.hpp"
 #include "server/background/log_files.hpp"
+#include "server/config/egress_settings.hpp"
 #include "server/endpoint_address.hpp"
 #include "server/serve_options.hpp"
 #include "server/startup_prompt.hpp"
@@ -105,6 +106,7 @@ std::unique_ptr<runtime::Runtime> make_native(Parts& parts,
             return pull_for_create(*registries, std::move(reference), std::move(login));
         };
     }
+    native.egress = native_egress_settings(parts.config);
     native.runsc = parts.config.runsc;
     native.rootless = parts.config.rootless;
     return runtime::native::make_native_runtime(parts.io.get_executor(), parts.blocking,
@@ -116,6 +118,7 @@ Result<std::unique_ptr<runtime::Runtime>> make_docker(Parts& parts,
     runtime::docker::DockerOptions docker = parts.config.docker;
     docker.state_directory = state_dir;
     docker.resolve_internal = parts.config.resolve_internal;
+    docker.egress_environment = parts.config.egress_environment;
     docker.allowed_host_paths = parts.config.allowed_host_paths;
     if (!in_container()) docker.host_ip.clear();
     return runtime::docker::make_docker_runtime(parts.io.get_executor(), parts.blocking,

@@ -8,7 +8,7 @@ namespace {
 
 /// Steps in order; never changed once released, only added to. Times are microseconds since the
 /// epoch.
-constexpr std::array<const char*, 3> kSteps{
+constexpr std::array<const char*, 4> kSteps{
     R"(CREATE TABLE sandboxes (
            id TEXT PRIMARY KEY,
            image TEXT NOT NULL,
@@ -75,6 +75,7 @@ constexpr std::array<const char*, 3> kSteps{
            PRIMARY KEY (tenant, name)
        ) STRICT, WITHOUT ROWID;)",
     R"(ALTER TABLE sandboxes ADD COLUMN published TEXT NOT NULL DEFAULT '';)",
+    R"(ALTER TABLE sandboxes ADD COLUMN egress_port INTEGER NOT NULL DEFAULT 0;)",
 };
 
 Result<std::int64_t> version_of(Database& database) {

@@ -10,13 +10,13 @@
 namespace opensandbox::store {
 namespace {
 
-constexpr std::array<std::string_view, 29> kColumns{
+constexpr std::array<std::string_view, 30> kColumns{
     "id",           "image",         "platform_os",   "platform_arch", "state",
     "reason",       "message",       "transition_at", "metadata",      "extensions",
     "entrypoint",   "expires_at",    "created_at",    "agent_host",    "agent_port",
     "agent_token",  "renew_seconds", "snapshot_id",   "base_image",    "tenant",
     "http_port",    "internal_host", "host_network",  "egress_token",  "cpu_millicores",
-    "memory_bytes", "pool",          "pool_idle",     "published"};
+    "memory_bytes", "pool",          "pool_idle",     "published",     "egress_port"};
 
 std::optional<std::uint16_t> port_of(std::string_view text) {
     std::uint16_t port = 0;
@@ -103,6 +103,7 @@ void bind_row(Statement& insert, const SandboxRecord& record) {
     bind(std::string_view(sandbox.pool));
     bind(static_cast<std::int64_t>(record.pool_idle));
     bind(std::string_view(ports_to_text(endpoints.published)));
+    bind(static_cast<std::int64_t>(endpoints.egress_port));
 }
 
 Result<SandboxRecord> read_row(const Statement& row) {
@@ -151,6 +152,7 @@ Result<SandboxRecord> read_row(const Statement& row) {
     auto published = ports_from_text(row.text(28));
     if (!published) return broken("published");
     endpoints.published = std::move(*published);
+    endpoints.egress_port = static_cast<std::uint16_t>(row.number(29));
     return record;
 }
 

@@ -162,6 +162,12 @@ def full(server, slots, metric="opensandbox_slots_ready"):
     while f"\n{metric} {slots}\n" not in api.get("/metrics").text:
         assert time.monotonic() < until, f"{metric} does not become {slots}"
         time.sleep(0.05)
+    settle()
+
+
+def settle():
+    """What others have yet to write to the disk is theirs, and not a burst's."""
+    os.sync()
     time.sleep(0.5)
 
 
@@ -228,6 +234,7 @@ def main():
             del taken[0]  # the first one of a server makes what stays
             server.destroy()
         for subject in others:
+            settle()
             bursts[subject.name] = [subject.burst(count)]
         show(times, bursts, first.name)
         ratio = statistics.median(times[published.name]) / statistics.median(times[first.name])

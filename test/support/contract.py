@@ -11,7 +11,7 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT202012
 
 SPECS = Path(__file__).resolve().parents[2] / "specs"
-SURFACES = ("lifecycle", "diagnostics", "execd")
+SURFACES = ("lifecycle", "diagnostics", "execd", "egress")
 # The server's routes stand in two documents.
 DOCUMENTS = {"lifecycle": ("lifecycle", "diagnostics")}
 METHODS = ("get", "put", "post", "delete", "patch", "head", "options")

@@ -27,13 +27,14 @@ BUSYBOX = "busybox-test:1"
 class Dockerd:
     """By default its network is out of everybody's reach. With `reachable`, containers get
     addresses of a bridge of its own in the network namespace of the tests, and published ports
-    listen there, as on a machine that has Docker; the host's packet filter stays untouched."""
+    listen there, as on a machine that has Docker; the host's packet filter stays untouched. In
+    `options`, `{network}` stands for the first half of the bridge's address."""
 
     def __init__(self, *, reachable=False, options=()):
         self.reachable = reachable
         self.options = list(options)
         self.process = None
-        self.bridge = None
+        self.bridge = self.network = None
 
     def __enter__(self):
         # Short, because a socket's path has at most 107 bytes.
@@ -76,7 +77,7 @@ class Dockerd:
                 [
                     *wrapper, "dockerd", "--data-root", self.directory / "data", "--exec-root",
                     self.directory / "exec", "-H", self.socket, "--pidfile", self.pidfile, *network,
-                    *self.options,
+                    *(option.format(network=self.network) for option in self.options),
                 ],
                 stdout=log, stderr=log, stdin=subprocess.DEVNULL,
             )

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
 #include <openssl/x509v3.h>
@@ -148,6 +149,9 @@ class TlsServer {
         while (true) {
             int fd = ::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC);
             if (fd < 0) return;
+            // As servers do: what is written last must not wait for the peer's acknowledgement.
+            const int on = 1;
+            ::setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
             std::lock_guard lock(mutex_);
             connections_.emplace_back(fd);
             threads_.emplace_back([this, fd] { serve(fd); });

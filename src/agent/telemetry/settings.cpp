@@ -1,118 +1,32 @@
 #include "agent/telemetry/settings.hpp"
 
-#include <arpa/inet.h>
-
-#include <charconv>
-#include <functional>
+#include <algorithm>
+#include <iterator>
 
 namespace opensandbox::agent {
-namespace {
-
-constexpr std::string_view kMetricsPath = "/v1/metrics";
-
-std::string_view trim(std::string_view text) {
-    constexpr std::string_view kSpace = " \t\r\n";
-    std::size_t begin = text.find_first_not_of(kSpace);
-    if (begin == std::string_view::npos) return {};
-    return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
-}
-
-std::string value_of(const Environment& environment, std::string_view name) {
-    return std::string(trim(environment.get(name).value_or("")));
-}
-
-/// The collector on the machine of an address; empty when the text is no address.
-std::string collector_at(std::string_view text) {
-    std::string address(trim(text));
-    in6_addr parsed{};
-    if (::inet_pton(AF_INET, address.c_str(), &parsed) == 1) return "http://" + address + ":4318";
-    if (::inet_pton(AF_INET6, address.c_str(), &parsed) == 1) {
-        return "http://[" + address + "]:4318";
-    }
-    return {};
-}
-
-/// The first of the sources that names one, with its path; empty for none.
-std::string endpoint_of(const Environment& environment, std::string_view hostinfo) {
-    std::string url = value_of(environment, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
-    if (!url.empty()) return url;
-    url = value_of(environment, "OTEL_EXPORTER_OTLP_ENDPOINT");
-    if (url.empty()) url = collector_at(environment.get("HOST_IP").value_or(""));
-    if (url.empty()) url = collector_at(hostinfo);
-    if (url.empty()) return {};
-    while (url.ends_with('/'))
-        url.pop_back();
-    return url += kMetricsPath;
-}
-
-/// The `name=value` pairs of a list between commas; what is no pair is left out.
-void each_pair(std::string_view list,
-               const std::function<void(std::string_view, std::string_view)>& take) {
-    while (!list.empty()) {
-        std::size_t comma = list.find(',');
-        std::string_view pair = list.substr(0, comma);
-        list = comma == std::string_view::npos ? "" : list.substr(comma + 1);
-        std::size_t equals = pair.find('=');
-        if (equals == std::string_view::npos) continue;
-        std::string_view name = trim(pair.substr(0, equals));
-        if (!name.empty()) take(name, trim(pair.substr(equals + 1)));
-    }
-}
-
-bool is_field_name(std::string_view name) {
-    constexpr std::string_view kForbidden = "()<>@,;:\\\"/[]?={} \t";
-    for (char c : name) {
-        auto byte = static_cast<unsigned char>(c);
-        if (byte <= ' ' || byte >= 0x7f || kForbidden.find(c) != std::string_view::npos) {
-            return false;
-        }
-    }
-    return !name.empty();
-}
-
-/// Headers come percent-encoded (OpenTelemetry specification, OTLP exporter).
-void add_headers(const Environment& environment, std::string_view variable, http::Fields& headers) {
-    each_pair(
-        environment.get(variable).value_or(""), [&](std::string_view name, std::string_view value) {
-            std::string plain = http::percent_decode(value).value_or(std::string(value));
-            bool safe = plain.find_first_of(std::string_view("\r\n\0", 3)) == std::string::npos;
-            if (safe && is_field_name(name)) headers.set(name, std::move(plain));
-        });
-}
-
-/// Milliseconds above 0; the fallback for anything else.
-std::chrono::milliseconds time_of(const Environment& environment, std::string_view variable,
-                                  std::chrono::milliseconds fallback) {
-    std::string text = value_of(environment, variable);
-    std::uint32_t number = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    bool good = error == std::errc() && end == text.data() + text.size() && number > 0;
-    return good ? std::chrono::milliseconds(number) : fallback;
-}
-
-}  // namespace
 
 Result<std::optional<TelemetrySettings>> read_telemetry_settings(const Environment& environment,
                                                                  std::string_view hostinfo) {
-    std::string endpoint = endpoint_of(environment, hostinfo);
-    if (endpoint.empty()) return std::optional<TelemetrySettings>();
-    Result<http::Url> url = http::parse_url(endpoint);
-    if (!url) return url.error();
-    TelemetrySettings settings;
-    settings.endpoint = std::move(*url);
-    if (settings.endpoint.path.empty()) settings.endpoint.path = "/";
-    add_headers(environment, "OTEL_EXPORTER_OTLP_HEADERS", settings.headers);
-    add_headers(environment, "OTEL_EXPORTER_OTLP_METRICS_HEADERS", settings.headers);
-    settings.interval = time_of(environment, "OTEL_METRIC_EXPORT_INTERVAL", settings.interval);
-    settings.timeout = time_of(environment, "OTEL_EXPORTER_OTLP_TIMEOUT", settings.timeout);
-    settings.sandbox_id = value_of(environment, "OPENSANDBOX_ID");
+    const telemetry::VariableLookup lookup =
+        [&](std::string_view name) -> std::optional<std::string> {
+        const auto value = environment.get(name);
+        if (!value) return std::nullopt;
+        return std::string(*value);
+    };
+    auto shared = telemetry::read_otlp_settings(lookup, hostinfo);
+    if (!shared) return shared.error();
+    if (!*shared) return std::optional<TelemetrySettings>();
+    TelemetrySettings settings(std::move(**shared));
+    settings.sandbox_id = environment.get("OPENSANDBOX_ID").value_or("");
+    const std::size_t begin = settings.sandbox_id.find_first_not_of(" \t\r\n");
+    settings.sandbox_id.erase(0, begin);
+    settings.sandbox_id.erase(settings.sandbox_id.find_last_not_of(" \t\r\n") + 1);
     if (!settings.sandbox_id.empty()) {
         settings.common_attributes.emplace_back("sandbox_id", settings.sandbox_id);
     }
-    each_pair(environment.get("OPENSANDBOX_EXECD_METRICS_EXTRA_ATTRS").value_or(""),
-              [&](std::string_view name, std::string_view value) {
-                  settings.common_attributes.emplace_back(std::string(name), std::string(value));
-              });
+    auto more = telemetry::read_attributes(
+        environment.get("OPENSANDBOX_EXECD_METRICS_EXTRA_ATTRS").value_or(""));
+    std::ranges::move(more, std::back_inserter(settings.common_attributes));
     return std::optional<TelemetrySettings>(std::move(settings));
 }
 

@@ -4,13 +4,8 @@
 #include "agent/telemetry/settings.hpp"
 #include "agent/telemetry/system.hpp"
 #include "base/log.hpp"
-#include "base/unique_fd.hpp"
 #include "net/task.hpp"
 #include "version.hpp"
-
-#include <array>
-#include <fcntl.h>
-#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -18,13 +13,6 @@ namespace {
 constexpr std::string_view kScope = "opensandbox/execd";
 constexpr std::chrono::milliseconds kFlushLimit{1'000};
 constexpr std::size_t kLargestAnswer = std::size_t{64} * 1024;
-
-std::string read_hostinfo() {
-    std::array<char, 256> text{};
-    UniqueFd file(::open("/etc/hostinfo", O_RDONLY | O_CLOEXEC));
-    ssize_t got = file ? ::read(file.get(), text.data(), text.size()) : -1;
-    return got > 0 ? std::string(text.data(), static_cast<std::size_t>(got)) : std::string();
-}
 
 telemetry::Attributes resource_of(const TelemetrySettings& settings) {
     telemetry::Attributes resource{{"service.name", std::string("opensandbox-execd-") + kVersion}};
@@ -101,7 +89,7 @@ Awaitable<Status> Telemetry::State::post(std::string body, std::chrono::millisec
 
 Telemetry::Telemetry(asio::any_io_executor executor, const Environment& environment,
                      FilePool& files, http::Client& client) {
-    auto settings = read_telemetry_settings(environment, read_hostinfo());
+    auto settings = read_telemetry_settings(environment, telemetry::read_hostinfo());
     if (!settings) {
         log::warn("metrics are not exported", {{"error", settings.error().message()}});
         return;

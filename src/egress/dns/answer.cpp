@@ -1,6 +1,6 @@
 #include "egress/dns/answer.hpp"
 
-#include "egress/dns/rebinding.hpp"
+#include "egress/policy/address_block.hpp"
 #include "net/dns/wire_reader.hpp"
 
 #include <algorithm>
@@ -167,7 +167,7 @@ Result<std::shared_ptr<const Answer>> encode(const Response& response, const Cha
         const auto address = address_of(record);
         if (!address) continue;
         answer->addresses.emplace_back(*address, record.ttl);
-        answer->inner = answer->inner || is_inner(*address);
+        answer->inner = answer->inner || is_special(*address);
     }
     return std::shared_ptr<const Answer>(std::move(answer));
 }
@@ -202,7 +202,7 @@ FilteredAnswer without_inner(const std::shared_ptr<const Answer>& answer,
     if (!response) return filtered;
     filtered.removed = std::erase_if(response->answers, [&](const ResourceRecord& record) {
         const auto address = address_of(record);
-        return address && is_inner(*address) && !allowed(*address);
+        return address && is_special(*address) && !allowed(*address);
     });
     if (filtered.removed == 0) return filtered;
     filtered.emptied = !holds_type(*response);

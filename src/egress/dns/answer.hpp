@@ -30,7 +30,7 @@ struct Answer {
     std::uint16_t code = 0;
     std::vector<AnswerAddress> addresses;  ///< of A and AAAA records
     std::vector<std::string> chain;  ///< the name, then its aliases, as Gate gets them; or none
-    bool inner = false;              ///< an address is_inner()
+    bool inner = false;              ///< an address is_special()
     std::uint32_t ttl = 0;           ///< seconds that it may be kept; 0 not at all
 };
 

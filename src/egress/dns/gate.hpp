@@ -44,7 +44,7 @@ class Gate {
                                 std::uint16_t type) {
         return judge(client, names.front(), type);
     }
-    /// Whether an answer may hold an address of an inner range (rebinding.hpp), which is otherwise
+    /// Whether an answer may hold an address that is_special(), which is otherwise
     /// taken out of it.
     virtual bool allows_inner(ClientId client, std::string_view name,
                               const boost::asio::ip::address& address) {

@@ -323,6 +323,9 @@ Awaitable<std::string> Resolver::answer(std::shared_ptr<Resolver> self, PendingQ
         self->statistics_.forwarded_seconds.observe(took.count());
         if (!pending.entry) {
             ++self->statistics_.failed;
+            if (self->neighbours_.unresolved) {
+                self->neighbours_.unresolved(pending.query.question.name);
+            }
             self->fail(job, ExtendedError::no_reachable_authority, "no upstream resolver answers",
                        reply);
             co_return reply;

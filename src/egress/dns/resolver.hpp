@@ -9,6 +9,7 @@
 #include "egress/dns/reply.hpp"
 #include "egress/dns/statistics.hpp"
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -22,6 +23,8 @@ struct Neighbours {
     std::shared_ptr<Gate> gate;
     std::shared_ptr<AddressSink> sink;
     DenialObserver observer;
+    /// Told of each allowed name that no upstream resolved; may be empty. As the observer.
+    std::function<void(const std::string& name)> unresolved;
 };
 
 /// A query that cannot be answered at once.

@@ -1,5 +1,6 @@
 #include "egress/intercept/client_tls.hpp"
 
+#include "egress/intercept/bulk_settings.hpp"
 #include "net/task.hpp"
 #include "net/tls_context.hpp"
 #include "net/tls_session.hpp"
@@ -63,9 +64,9 @@ Status ClientTls::set_up() {
     SSL_CTX_set_min_proto_version(raw, TLS1_2_VERSION);
     SSL_CTX_set_mode(raw, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
-    SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
-    // One system call for what would be two for each record: its header and the rest.
-    SSL_CTX_set_read_ahead(raw, 1);
+    SSL_CTX_set_options(raw, SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION |
+                                 SSL_OP_CIPHER_SERVER_PREFERENCE | SSL_OP_PRIORITIZE_CHACHA);
+    prepare_for_bulk(raw);
     SSL_CTX_set_session_cache_mode(raw, SSL_SESS_CACHE_OFF);
     SSL_CTX_set_num_tickets(raw, 1);
     SSL_CTX_set_alpn_select_cb(raw, choose_protocol, nullptr);

@@ -19,6 +19,7 @@ namespace {
 using net::StreamSocket;
 using GenericEndpoint = asio::generic::stream_protocol::endpoint;
 constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
+constexpr int kRefusals = 2;
 
 Awaitable<Result<std::vector<Endpoint>>> resolve(std::string host, std::uint16_t port) {
     std::vector<Endpoint> found;
@@ -68,8 +69,9 @@ Result<StreamSocket> socket_over(std::unique_ptr<net::Stream> stream) {
 Dialer::Dialer(DialSettings settings) : settings_(std::move(settings)) {}
 Dialer::~Dialer() = default;
 
-Awaitable<Result<StreamSocket>> Dialer::connect(ClientId client, Endpoint target,
-                                                std::chrono::milliseconds timeout) {
+Awaitable<Result<StreamSocket>> Dialer::connect_once(ClientId client, Endpoint target,
+                                                     std::chrono::milliseconds timeout,
+                                                     bool& was_refused) {
     std::string shown = host_and_port(target.address().to_string(), target.port());
     auto executor = co_await asio::this_coro::executor;
     auto socket = std::make_shared<StreamSocket>(executor);
@@ -90,11 +92,22 @@ Awaitable<Result<StreamSocket>> Dialer::connect(ClientId client, Endpoint target
         co_return Error(ErrorCode::timeout, "connect to " + shown + ": timed out");
     }
     deadline.disarm();
+    was_refused = refused == asio::error::connection_refused;
     if (refused) {
         co_return Error(ErrorCode::unavailable, "connect to " + shown + ": " + refused.message());
     }
     net::set_tcp_options(socket->native_handle());
     co_return std::move(*socket);
+}
+
+Awaitable<Result<StreamSocket>> Dialer::connect(ClientId client, Endpoint target,
+                                                std::chrono::milliseconds timeout) {
+    // The packet filter refuses a port whose last connection it still has for a sandbox's.
+    for (int left = kRefusals;; --left) {
+        bool refused = false;
+        auto connected = co_await connect_once(client, target, timeout, refused);
+        if (connected || !refused || left == 0) co_return connected;
+    }
 }
 
 /// TLS to the proxy, CONNECT within it, and the rest over a socket pair.

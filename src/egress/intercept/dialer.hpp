@@ -38,6 +38,9 @@ class Dialer {
   private:
     Awaitable<Result<net::StreamSocket>> connect(ClientId client, Endpoint target,
                                                  std::chrono::milliseconds timeout);
+    Awaitable<Result<net::StreamSocket>> connect_once(ClientId client, Endpoint target,
+                                                      std::chrono::milliseconds timeout,
+                                                      bool& was_refused);
     Awaitable<Result<net::StreamSocket>> dial_proxy(ClientId client, std::string target);
     Awaitable<Result<net::StreamSocket>> secure_proxy(std::shared_ptr<net::StreamSocket> socket,
                                                       std::string target);

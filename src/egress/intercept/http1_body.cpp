@@ -8,8 +8,8 @@
 namespace opensandbox::egress::http1 {
 namespace {
 
-/// One TLS record, less what a chunk has around it: a piece goes out as one record.
-constexpr std::size_t kPiece = 16 * 1024;
+/// Four TLS records, less what a chunk has around it.
+constexpr std::size_t kPiece = 64 * 1024;
 constexpr std::size_t kPrefixRoom = 8;
 constexpr std::size_t kSuffix = 2;
 

@@ -48,7 +48,7 @@ class Http2Exchange::ClientEvents final : public Http2Events {
         made.ended = pipe.ended && pipe.held() == 0;
         if (made.ended && pipe.trailers.size() > 0) made.trailers = &pipe.trailers;
         bool counts = made.count > 0 && !stream->response_is_ours && all_.upstream_;
-        if (counts) all_.upstream_->consume(stream->upstream_id, made.count);
+        if (counts) all_.give_back(*all_.upstream_, stream->upstream_id, made.count);
         return made;
     }
     void on_end_sent(std::int32_t id) override {
@@ -119,7 +119,7 @@ class Http2Exchange::UpstreamEvents final : public Http2Events {
         made.ended = pipe.ended && pipe.held() == 0;
         if (made.ended && pipe.trailers.size() > 0) made.trailers = &pipe.trailers;
         bool counts = made.count > 0 && !stream->request_is_ours;
-        if (counts) all_.client_->consume(stream->client_id, made.count);
+        if (counts) all_.give_back(*all_.client_, stream->client_id, made.count);
         return made;
     }
     void on_end_sent(std::int32_t) override {}
@@ -191,6 +191,12 @@ void Http2Exchange::lose_upstream() {
         }
         upstream_closed(*stream, NGHTTP2_INTERNAL_ERROR);
     }
+    signals_.wake();
+}
+
+/// What one side took, the other may send anew; it may be waiting to hear just that.
+void Http2Exchange::give_back(Http2Session& session, std::int32_t stream, std::size_t count) {
+    session.consume(stream, count);
     signals_.wake();
 }
 

@@ -63,6 +63,7 @@ class Http2Exchange {
     void client_closed(Http2Stream& stream, std::uint32_t error);
     void upstream_closed(Http2Stream& stream, std::uint32_t error);
     void drop_if_over(Http2Stream& stream);
+    void give_back(Http2Session& session, std::int32_t stream, std::size_t count);
     void widen(Http2Session& session, bool& wide);
     void add_field(IncomingHeader& header, std::string_view name, std::string_view value) const;
 

@@ -2,6 +2,8 @@
 
 #include "egress/intercept/host_name.hpp"
 
+#include <algorithm>
+
 namespace opensandbox::egress {
 namespace {
 
@@ -48,6 +50,34 @@ bool PassThroughList::has(std::string_view host, std::uint16_t port) const {
         if (std::regex_search(with_port, pattern)) return true;
     }
     return false;
+}
+
+bool PassThroughList::covers(std::string_view name, bool below,
+                             const std::vector<std::uint16_t>& ports) const {
+    return std::ranges::any_of(
+        ports, [&](std::uint16_t port) { return below ? has_below(name, port) : has(name, port); });
+}
+
+bool PassThroughList::has_below(std::string_view name, std::uint16_t port) const {
+    for (const Name& listed : names_) {
+        if (is_below(listed.text, name)) return true;
+        if (listed.below && (listed.text == name || is_below(name, listed.text))) return true;
+    }
+    PassThroughList patterns;
+    patterns.patterns_ = patterns_;
+    return patterns.has("*." + std::string(name), port) || patterns.has(name, port);
+}
+
+Result<PassThroughList> pass_through_list(const std::vector<std::string>& entries) {
+    std::vector<std::string> names;
+    std::vector<std::string> patterns;
+    for (const std::string& entry : entries) {
+        const bool below = entry.starts_with("*.");
+        const bool name =
+            normal_host_name(std::string_view(entry).substr(below ? 2 : 0)).has_value();
+        (name ? names : patterns).push_back(entry);
+    }
+    return PassThroughList::make(names, patterns);
 }
 
 }  // namespace opensandbox::egress

@@ -22,6 +22,12 @@ class PassThroughList {
 
     /// `host` in normal form.
     [[nodiscard]] bool has(std::string_view host, std::uint16_t port) const;
+    /// Whether it may have a host below `name` (`*.name`). Of patterns only what they say of
+    /// "*.name" and of `name` itself is known.
+    [[nodiscard]] bool has_below(std::string_view name, std::uint16_t port) const;
+    /// Either, at one of these ports.
+    [[nodiscard]] bool covers(std::string_view name, bool below,
+                              const std::vector<std::uint16_t>& ports) const;
     [[nodiscard]] bool empty() const { return names_.empty() && patterns_.empty(); }
 
   private:
@@ -32,5 +38,9 @@ class PassThroughList {
     std::vector<Name> names_;
     std::vector<std::regex> patterns_;
 };
+
+/// The list of entries in one: those that are host names or `*.name` are names, all others
+/// patterns.
+Result<PassThroughList> pass_through_list(const std::vector<std::string>& entries);
 
 }  // namespace opensandbox::egress

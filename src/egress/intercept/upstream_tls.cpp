@@ -1,5 +1,6 @@
 #include "egress/intercept/upstream_tls.hpp"
 
+#include "egress/intercept/bulk_settings.hpp"
 #include "net/task.hpp"
 #include "net/tls_session.hpp"
 #include "net/tls_stream.hpp"
@@ -90,8 +91,7 @@ Status UpstreamTls::set_up() {
     if (!context) return context.error();
     SSL_CTX* raw = context->get();
     SSL_CTX_set_alpn_protos(raw, nullptr, 0);
-    // One system call for what would be two for each record: its header and the rest.
-    SSL_CTX_set_read_ahead(raw, 1);
+    prepare_for_bulk(raw);
     SSL_CTX_set_verify(raw, settings_.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
     if (!settings_.trust_directory.empty()) {
         std::filesystem::path folder(settings_.trust_directory);
@@ -123,9 +123,12 @@ Status UpstreamTls::set_up() {
 
 /// Offers the protocols and resumes a session where one is kept.
 SSL* UpstreamTls::prepare(const UpstreamTarget& target, const std::string& key) {
-    auto session = net::TlsSession::open(context_.get(), target.host, settings_.verify);
+    const bool verify =
+        settings_.verify && !(settings_.unverified && settings_.unverified(target.client));
+    auto session = net::TlsSession::open(context_.get(), target.host, verify);
     if (!session) return nullptr;
     SSL* raw = session->handle();
+    if (!verify) SSL_set_verify(raw, SSL_VERIFY_NONE, nullptr);
     auto note = std::make_unique<Note>(key, sessions_, settings_.on_certificate_request);
     if (SSL_set_ex_data(raw, note_index(), note.get()) != 1) return nullptr;
     (void)note.release();

@@ -8,6 +8,7 @@
 #include "net/tls_context.hpp"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct UpstreamTlsSettings {
     std::string trust_directory;  ///< of certificates named by hash; empty: the system's roots
     std::string extra_ca_file;    ///< PEM, trusted as well; empty: none
     bool verify = true;           ///< chain and name
+    /// Clients for which nothing is verified all the same; may be empty.
+    std::function<bool(ClientId client)> unverified;
     CertificateRequest on_certificate_request = CertificateRequest::decline;
     std::size_t cached_sessions = 4096;
     std::chrono::milliseconds timeout{10'000};  ///< of a handshake

@@ -74,7 +74,8 @@ bool is_special(const Address& address);
 /// The network of special_blocks() that holds the address, if any.
 std::optional<AddressBlock> special_block_of(const Address& address);
 
-/// The networks behind is_special(), without overlap.
+/// The networks behind is_special(), without overlap: the one list of them, for policy, DNS answers
+/// and packet filter alike.
 const std::vector<AddressBlock>& special_blocks();
 
 }  // namespace opensandbox::egress

@@ -1,5 +1,7 @@
 #include "egress/rules/policy_rules.hpp"
 
+#include "egress/policy/address_block.hpp"
+
 #include <netinet/in.h>
 #include <openssl/sha.h>
 
@@ -214,16 +216,9 @@ std::string PolicyRules::digest() const {
 
 const std::vector<Prefix>& private_ranges() {
     static const std::vector<Prefix> ranges = [] {
-        constexpr std::array<std::pair<const char*, unsigned>, 20> texts = {{
-            {"0.0.0.0", 8},      {"10.0.0.0", 8},     {"100.64.0.0", 10}, {"127.0.0.0", 8},
-            {"169.254.0.0", 16}, {"172.16.0.0", 12},  {"192.0.0.0", 24},  {"192.168.0.0", 16},
-            {"198.18.0.0", 15},  {"224.0.0.0", 3},    {"::", 96},         {"::ffff:0:0", 96},
-            {"64:ff9b::", 96},   {"64:ff9b:1::", 48}, {"100::", 64},      {"2002::", 16},
-            {"fc00::", 7},       {"fe80::", 10},      {"fec0::", 10},     {"ff00::", 8},
-        }};
         std::vector<Prefix> made;
-        for (const auto& [text, length] : texts)
-            made.emplace_back(boost::asio::ip::make_address(text), length);
+        for (const AddressBlock& block : special_blocks())
+            made.emplace_back(block.network(), block.prefix());
         return made;
     }();
     return ranges;

@@ -108,8 +108,7 @@ struct PolicyRules {
     [[nodiscard]] std::string digest() const;
 };
 
-/// Private, link-local, loopback, multicast and reserved ranges, and those that lead to IPv4
-/// addresses through IPv6.
+/// special_blocks() of the policy: both speak of the same addresses.
 const std::vector<Prefix>& private_ranges();
 /// It lies within one of them.
 bool is_private(const Prefix& prefix);

@@ -48,15 +48,16 @@ std::string_view to_string(Reason reason) {
         case Reason::host: return "host";
         case Reason::connections: return "connections";
         case Reason::quarantine: return "quarantine";
+        case Reason::source: return "source";
     }
     return "policy";
 }
 
 const std::vector<Reason>& all_reasons() {
     static const std::vector<Reason> reasons{
-        Reason::policy, Reason::private_range, Reason::dns_over_tls,
-        Reason::doh,    Reason::quic,          Reason::protocol,
-        Reason::host,   Reason::connections,   Reason::quarantine};
+        Reason::policy,     Reason::private_range, Reason::dns_over_tls, Reason::doh,
+        Reason::quic,       Reason::protocol,      Reason::host,         Reason::connections,
+        Reason::quarantine, Reason::source};
     return reasons;
 }
 
@@ -115,7 +116,11 @@ void RuleWriter::write_refusals(const LogLimits& log, const std::string& limits_
                                log.bytes);
             rule(name, entry);
         }
-        rule(name, Rule().go_to(end));
+        // An answer would go to whom the address belongs to.
+        if (reason == Reason::source)
+            rule(name, Rule().drop());
+        else
+            rule(name, Rule().go_to(end));
     }
 }
 

@@ -21,6 +21,7 @@ enum class Reason : std::uint8_t {
     host,         ///< meant for an address of this host
     connections,  ///< too many at once
     quarantine,
+    source,  ///< from an address that is not the sandbox's
 };
 inline constexpr std::string_view log_prefix = "egress-";
 /// "policy", "private", ...

@@ -109,7 +109,18 @@ void SidecarRuleset::write_translation(RuleWriter& writer) const {
 void SidecarRuleset::write_output(RuleWriter& writer) const {
     writer.chain(policies_chain);
     const char* chain = "egress";
-    writer.rule(chain, own().accept());
+    write_own(writer, chain);
+    // Sockets may have any source, of IPv6 even without a right to. None at all is the kernel's own
+    // while it looks whether an address is free; what stays here may be a refusal's answer, which
+    // comes as if from where it was refused to go.
+    writer.rule(chain, Rule().not_to_interfaces(loopback).is_ipv4().source_not_local().go_to(
+                           RuleWriter::refusal(Reason::source)));
+    writer.rule(chain, Rule()
+                           .not_to_interfaces(loopback)
+                           .is_ipv6()
+                           .source(net::Ipv6Address(), 128, false)
+                           .source_not_local()
+                           .go_to(RuleWriter::refusal(Reason::source)));
     writer.rule(chain, Rule().connection(net::nft::established | net::nft::related).accept());
     writer.rule(chain,
                 Rule().connection(net::nft::invalid).transport(IPPROTO_TCP).reject_with_reset());
@@ -155,6 +166,27 @@ void SidecarRuleset::write_output(RuleWriter& writer) const {
     writer.rule(chain, Rule().is_ipv6().transport(IPPROTO_ICMPV6).go_to(kernel));
     writer.rule(chain, Rule().jump(policies_chain));
     writer.rule(chain, Rule().go_to(RuleWriter::refusal(Reason::policy)));
+}
+
+/// Both sides use the same addresses. What connection tracking still knows of one side's connection
+/// must not take in a new one of the other's, from the same port to the same place: it would be
+/// past all that is judged at the beginning.
+void SidecarRuleset::write_own(RuleWriter& writer, const char* chain) const {
+    // One that went to the interceptor: the sidecar's next try has another port.
+    writer.rule(chain, own()
+                           .transport(IPPROTO_TCP)
+                           .destination_port(options_.interceptor_port)
+                           .destination_translated()
+                           .reject_with_reset());
+    writer.rule(chain, own().mark_connection(own_mark).accept());
+    const char* stale = "of_sidecar";
+    writer.fresh_chain(stale);
+    // The kernel's own, when a socket is closed already.
+    writer.rule(stale, Rule().transport(IPPROTO_TCP).in_midst_of_stream().accept());
+    writer.rule(stale, Rule().transport(IPPROTO_TCP).reject_with_reset());
+    writer.rule(stale, Rule().transport(IPPROTO_UDP).go_to(RuleWriter::refusal(Reason::policy)));
+    // Servers within the namespace answer the sidecar over the loopback link.
+    writer.rule(chain, Rule().not_to_interfaces(loopback).of_connection(own_mark).jump(stale));
 }
 
 void SidecarRuleset::write_input(RuleWriter& writer) const {

@@ -35,12 +35,15 @@ class SidecarRuleset {
     /// Of connections of the sandbox that the policy allowed, or the interceptor has: kept by
     /// connection tracking, where neither the sandbox nor other namespaces see it.
     static constexpr std::uint32_t judged_mark = 2;
+    /// Of the sidecar's own.
+    static constexpr std::uint32_t own_mark = 3;
     /// Counts frames that were dropped; of family netdev.
     static constexpr const char* frames_counter = "raw_frames";
 
   private:
     void write_translation(RuleWriter& writer) const;
     void write_output(RuleWriter& writer) const;
+    void write_own(RuleWriter& writer, const char* chain) const;
     void write_input(RuleWriter& writer) const;
     void write_frames(net::nft::Transaction& transaction) const;
     /// Begins with what the sidecar's own packets have.

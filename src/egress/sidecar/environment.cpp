@@ -1,5 +1,6 @@
 #include "egress/sidecar/environment.hpp"
 
+#include "egress/intercept/pass_through_list.hpp"
 #include "egress/policy/target.hpp"
 #include "egress/sidecar/environment_values.hpp"
 
@@ -105,9 +106,6 @@ void read_reports(Reader& reader, SidecarOptions& options) {
     }
     options.sandbox_id = reader.egress("SANDBOX_ID");
     options.extra_attributes = parse_attributes(reader.egress("METRICS_EXTRA_ATTRS"));
-    options.otlp_metrics_endpoint = reader.get("OTEL_EXPORTER_OTLP_METRICS_ENDPOINT");
-    options.otlp_endpoint = reader.get("OTEL_EXPORTER_OTLP_ENDPOINT");
-    options.host_ip = reader.get("HOST_IP");
 }
 
 void read_dns(Reader& reader, SidecarOptions& options) {
@@ -182,6 +180,10 @@ void read_interception(Reader& reader, SidecarOptions& options) {
     if (!reader.egress("MITMPROXY_SCRIPT").empty()) {
         reader.fail("MITMPROXY_SCRIPT", "scripts of mitmproxy are not supported",
                     ErrorCode::unsupported);
+    }
+    options.pass_through = split_list(reader.egress("MITMPROXY_IGNORE_HOSTS"));
+    if (const auto listed = pass_through_list(options.pass_through); !listed) {
+        reader.fail("MITMPROXY_IGNORE_HOSTS", listed.error().message());
     }
     if (const std::string path = reader.egress("MITMPROXY_UPSTREAM_TRUST_DIR"); !path.empty()) {
         options.upstream_trust_directory = path;

@@ -59,6 +59,8 @@ struct SidecarOptions {
     bool intercept = false;
     std::uint16_t intercept_port = 18081;
     std::vector<std::uint16_t> intercept_ports{80, 443};  ///< destination ports
+    /// Ours: names, `*.name` and regular expressions that are not intercepted.
+    std::vector<std::string> pass_through;
     std::string upstream_trust_directory = "/etc/ssl/certs";
     bool upstream_insecure = false;
     std::string upstream_extra_ca;             ///< a PEM file, or empty
@@ -69,10 +71,6 @@ struct SidecarOptions {
     bool vault_requires_scoped_match = false;
     std::vector<AddressBlock> vault_trusted_proxies;
     std::string active_socket = "/run/opensandbox/credential-proxy/active.sock";
-
-    std::string otlp_metrics_endpoint;
-    std::string otlp_endpoint;
-    std::string host_ip;
 };
 
 struct ParsedEnvironment {

@@ -1,5 +1,6 @@
 #include "net/dns/message.hpp"
 
+#include "net/dns/header.hpp"
 #include "net/dns/wire_reader.hpp"
 
 #include <algorithm>
@@ -12,20 +13,8 @@ namespace {
 
 constexpr std::size_t header_size = kHeaderSize;
 constexpr std::size_t max_answers = 512;
-constexpr std::uint16_t flag_response = 0x8000;
-constexpr std::uint16_t flag_authoritative = 0x0400;
-constexpr std::uint16_t flag_truncated = 0x0200;
-constexpr std::uint16_t flag_recursion_desired = 0x0100;
-constexpr std::uint16_t flag_recursion_available = 0x0080;
-constexpr std::uint16_t flag_checking_disabled = 0x0010;
-constexpr std::uint16_t opcode_mask = 0x7800;
-constexpr std::uint16_t code_mask = 0x000f;
 /// To the question's name, which is always the first.
 constexpr std::uint16_t pointer_to_question = 0xc00c;
-
-Error malformed(std::string_view what) {
-    return {ErrorCode::protocol, "dns message: " + std::string(what)};
-}
 
 struct Header {
     std::uint16_t id, flags, questions, answers, authorities, additionals;
@@ -82,8 +71,8 @@ std::string begin_reply(std::string_view message, const Query& query, std::uint1
     std::string out;
     put_word(out, query.id);
     const auto asked = static_cast<std::uint16_t>(static_cast<unsigned char>(message[2]) << 8);
-    put_word(out, flag_response | flag_recursion_available | flags |
-                      (asked & (opcode_mask | flag_recursion_desired)));
+    put_word(out, kFlagResponse | kFlagRecursionAvailable | flags |
+                      (asked & (kOpcodeMask | kFlagRecursionDesired)));
     put_word(out, 1);
     put_word(out, static_cast<std::uint32_t>(answers));
     put_word(out, 0);
@@ -99,13 +88,13 @@ Result<Query> parse_query(std::string_view message) {
     WireReader reader(message, 0);
     const Header header = read_header(reader);
     if (!reader.good()) return malformed("shorter than a header");
-    if ((header.flags & flag_response) != 0) return malformed("not a query");
-    if ((header.flags & opcode_mask) != 0) return malformed("not a standard query");
+    if ((header.flags & kFlagResponse) != 0) return malformed("not a query");
+    if ((header.flags & kOpcodeMask) != 0) return malformed("not a standard query");
     if (header.questions != 1) return malformed("must have one question");
     if (header.answers != 0 || header.authorities != 0) return malformed("a query with records");
     Query query;
     query.id = header.id;
-    query.checking_disabled = (header.flags & flag_checking_disabled) != 0;
+    query.checking_disabled = (header.flags & kFlagCheckingDisabled) != 0;
     query.question = read_question(reader);
     query.question_end = reader.at();
     if (!reader.good()) return malformed("unreadable question");
@@ -132,12 +121,12 @@ Result<Reply> parse_reply(std::string_view message) {
     WireReader reader(message, 0);
     const Header header = read_header(reader);
     if (!reader.good()) return malformed("shorter than a header");
-    if ((header.flags & flag_response) == 0) return malformed("not a response");
+    if ((header.flags & kFlagResponse) == 0) return malformed("not a response");
     if (header.questions != 1) return malformed("must have one question");
     Reply reply;
     reply.id = header.id;
-    reply.code = static_cast<ResponseCode>(header.flags & code_mask);
-    reply.truncated = (header.flags & flag_truncated) != 0;
+    reply.code = static_cast<ResponseCode>(header.flags & kCodeMask);
+    reply.truncated = (header.flags & kFlagTruncated) != 0;
     reply.question = read_question(reader);
     if (!reader.good()) return malformed("unreadable question");
     if (header.answers > max_answers) return malformed("too many answers");
@@ -156,7 +145,7 @@ Result<Reply> parse_reply(std::string_view message) {
 bool answers(std::string_view message, std::uint16_t id, const Question& question) {
     WireReader reader(message, 0);
     const Header header = read_header(reader);
-    if (header.id != id || (header.flags & flag_response) == 0 || header.questions != 1) {
+    if (header.id != id || (header.flags & kFlagResponse) == 0 || header.questions != 1) {
         return false;
     }
     const Question echoed = read_question(reader);
@@ -194,7 +183,7 @@ std::string make_address_reply(std::string_view message, const Query& query,
         if (size > limit) break;
         data.push_back(std::move(bytes));
     }
-    std::string out = begin_reply(message, query, flag_authoritative, data.size());
+    std::string out = begin_reply(message, query, kFlagAuthoritative, data.size());
     for (const std::string& bytes : data) {
         put_word(out, pointer_to_question);
         put_word(out, query.question.type);
@@ -214,7 +203,7 @@ std::string fit_udp(std::string_view reply, const Query& query) {
     (void)read_question(reader);
     if (!reader.good() || header.questions != 1) return {};
     std::string out(reply.substr(0, reader.at()));
-    out[2] = static_cast<char>(static_cast<unsigned char>(out[2]) | flag_truncated >> 8);
+    out[2] = static_cast<char>(static_cast<unsigned char>(out[2]) | kFlagTruncated >> 8);
     std::fill(out.begin() + 6, out.begin() + header_size, '\0');
     return out;
 }

@@ -1,5 +1,6 @@
 #include "net/dns/records.hpp"
 
+#include "net/dns/header.hpp"
 #include "net/dns/wire_reader.hpp"
 
 #include <map>
@@ -10,17 +11,6 @@ namespace opensandbox::net::dns {
 namespace {
 
 constexpr std::size_t max_records = 1024;
-constexpr std::uint16_t flag_response = 0x8000;
-constexpr std::uint16_t flag_truncated = 0x0200;
-constexpr std::uint16_t flag_recursion_desired = 0x0100;
-constexpr std::uint16_t flag_recursion_available = 0x0080;
-constexpr std::uint16_t flag_authentic = 0x0020;
-constexpr std::uint16_t flag_checking_disabled = 0x0010;
-constexpr std::uint16_t code_mask = 0x000f;
-
-Error malformed(std::string_view what) {
-    return {ErrorCode::protocol, "dns message: " + std::string(what)};
-}
 
 /// Where names lie in the data of a type: so many bytes, so many names, then bytes to the end.
 struct Layout {
@@ -192,12 +182,12 @@ Result<Response> parse_response(std::string_view message) {
     const std::size_t authorities = reader.word();
     const std::size_t additionals = reader.word();
     if (!reader.good()) return malformed("shorter than a header");
-    if ((flags & flag_response) == 0) return malformed("not a response");
+    if ((flags & kFlagResponse) == 0) return malformed("not a response");
     if (questions != 1) return malformed("must have one question");
     if (answers + authorities + additionals > max_records) return malformed("too many records");
-    response.code = flags & code_mask;
-    response.truncated = (flags & flag_truncated) != 0;
-    response.authentic = (flags & flag_authentic) != 0;
+    response.code = flags & kCodeMask;
+    response.truncated = (flags & kFlagTruncated) != 0;
+    response.authentic = (flags & kFlagAuthentic) != 0;
     response.name = reader.wire_name();
     response.type = reader.word();
     response.dns_class = reader.word();
@@ -210,7 +200,7 @@ Result<Response> parse_response(std::string_view message) {
     for (const ResourceRecord& record : more) {
         // The TTL of an OPT record holds the upper eight bits of the code.
         if (record.type != kTypeOpt) continue;
-        response.code = static_cast<std::uint16_t>((record.ttl >> 24 << 4) | (flags & code_mask));
+        response.code = static_cast<std::uint16_t>((record.ttl >> 24 << 4) | (flags & kCodeMask));
     }
     return response;
 }
@@ -219,8 +209,8 @@ Result<EncodedResponse> encode_response(const Response& response) {
     EncodedResponse encoded;
     std::string& out = encoded.bytes;
     put_word(out, 0);
-    put_word(out, flag_response | flag_recursion_desired | flag_recursion_available |
-                      (response.authentic ? flag_authentic : 0U) | (response.code & code_mask));
+    put_word(out, kFlagResponse | kFlagRecursionDesired | kFlagRecursionAvailable |
+                      (response.authentic ? kFlagAuthentic : 0U) | (response.code & kCodeMask));
     put_word(out, 1);
     put_word(out, static_cast<std::uint32_t>(response.answers.size()));
     put_word(out, static_cast<std::uint32_t>(response.authorities.size()));
@@ -245,7 +235,7 @@ std::string make_query(std::uint16_t id, std::string_view wire_name, std::uint16
                        std::uint16_t udp_size, bool dnssec_ok, bool checking_disabled) {
     std::string out;
     put_word(out, id);
-    put_word(out, flag_recursion_desired | (checking_disabled ? flag_checking_disabled : 0U));
+    put_word(out, kFlagRecursionDesired | (checking_disabled ? kFlagCheckingDisabled : 0U));
     put_word(out, 1);
     put_long_word(out, 0);
     put_word(out, udp_size == 0 ? 0 : 1);

@@ -5,49 +5,21 @@
 #include "image/digest.hpp"
 #include "net/task.hpp"
 #include "runtime/docker/names.hpp"
+#include "runtime/docker/own_program.hpp"
 #include "runtime/docker/tar_archive.hpp"
 
 #include <boost/asio/redirect_error.hpp>
 
 #include <array>
-#include <fstream>
-#include <span>
-#include <vector>
 
 namespace opensandbox::runtime::docker {
 namespace {
 
-constexpr std::size_t kVersionDigits = 16;
 /// A container of another server that fills the same volume is waited for this long.
 constexpr std::chrono::seconds kOtherFiller{60};
 constexpr std::chrono::milliseconds kLook{100};
-constexpr std::size_t kPiece = 64 * 1024;
 constexpr std::uint32_t kProgramMode = 0755;
 constexpr std::size_t kMaxProgram = std::size_t{256} << 20;
-
-Result<std::string> read_program(const std::string& path) {
-    std::ifstream in(path, std::ios::binary | std::ios::ate);
-    std::string bytes(in ? static_cast<std::size_t>(in.tellg()) : 0, '\0');
-    in.seekg(0);
-    in.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
-    if (!in || bytes.empty()) {
-        return Error(ErrorCode::io, "cannot read this program (" + path + ")");
-    }
-    return bytes;
-}
-
-/// In pieces: a server that finds its agent staged never holds the program whole.
-Result<std::string> digest_of_program(const std::string& path) {
-    std::ifstream in(path, std::ios::binary);
-    image::Sha256 digest;
-    std::vector<char> piece(kPiece);
-    while (in) {
-        in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-        digest.update(std::span(piece.data(), static_cast<std::size_t>(in.gcount())));
-    }
-    if (!in.eof()) return Error(ErrorCode::io, "cannot read this program (" + path + ")");
-    return digest.finish();
-}
 
 std::string archive_of(std::string_view program) {
     TarArchive tar;

@@ -33,7 +33,7 @@ json::array environment(const SandboxSpec& spec, const DockerOptions& options,
     for (const auto& [name, value] : spec.env)
         set_variable(env, name, value);
     if (plan.transparent_egress) {
-        set_variable(env, "OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT", "true");
+        set_variable(env, kTransparentVariable, "true");
     }
     if (options.execd_run_as_init) set_variable(env, "EXECD_INIT", "1");
     if (plan.foreign_agent) {
@@ -72,11 +72,20 @@ json::array security_options(const SandboxSpec& spec, const DockerOptions& optio
     return list;
 }
 
+bool drops(const std::vector<std::string>& dropped, std::string_view capability) {
+    return std::ranges::any_of(dropped, [&](const std::string& name) {
+        return name == capability || name == "CAP_" + std::string(capability) || name == "ALL";
+    });
+}
+
 void add_capabilities(json::object& host, const SandboxSpec& spec, const DockerOptions& options,
                       const ContainerPlan& plan) {
     std::vector<std::string> drop = options.drop_capabilities;
-    if (joins_sidecar(plan) && std::ranges::find(drop, "NET_ADMIN") == drop.end()) {
-        drop.emplace_back("NET_ADMIN");  // or it could undo the sidecar's rules
+    if (joins_sidecar(plan)) {
+        // With the one it could undo the sidecar's rules, with the other send past them: packets
+        // with the sidecar's mark, raw frames.
+        for (std::string_view capability : {"NET_ADMIN", "NET_RAW"})
+            if (!drops(drop, capability)) drop.emplace_back(capability);
     }
     if (spec.isolation) {
         std::erase(drop, "SYS_ADMIN");

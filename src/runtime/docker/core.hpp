@@ -8,6 +8,7 @@
 #include "runtime/docker/engine/engine.hpp"
 #include "runtime/docker/host_ports.hpp"
 #include "runtime/docker/labels.hpp"
+#include "runtime/docker/sidecar_image.hpp"
 #include "runtime/docker/sidecar_spec.hpp"
 #include "runtime/docker/volume_plan.hpp"
 #include "runtime/runtime.hpp"
@@ -27,6 +28,9 @@ struct Known {
     Known() = default;
     std::string container;  ///< id; empty until it was made
     bool sidecar = false;
+    std::string sidecar_container;  ///< id; empty when another life of this server made it
+    /// Its sidecar's container ended, and the network with it.
+    bool cut_off = false;
     bool runtime_volume = false;
     std::vector<std::string> managed_volumes;
     std::vector<std::string> bucket_mounts;
@@ -99,8 +103,11 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
 
     // sidecar.cpp
     Awaitable<Status> start_sidecar(const SandboxSpec& spec, Creation& creation);
-    Awaitable<Status> provide_sidecar_image();
     Awaitable<Result<std::string>> run_sidecar(const SandboxSpec& spec, const SidecarPlan& sidecar);
+    Awaitable<Status> await_sidecar(const SandboxSpec& spec, const SidecarPlan& sidecar);
+    Awaitable<std::string> why_sidecar_ended(const std::string& id);
+    Awaitable<void> cut_off(std::string id);
+    Awaitable<Result<bool>> is_guarded(std::string id, std::string container);
 
     // destroy.cpp
     Awaitable<Status> remove_objects(const std::string& id, Known known);
@@ -112,6 +119,7 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
     Awaitable<Result<std::unique_ptr<EventStream>>> open_watch();
     Awaitable<void> watch(std::unique_ptr<EventStream> stream);
     void handle(const EngineEvent& event);
+    void handle_sidecar(const std::string& id, const EngineEvent& event);
     Awaitable<void> look_at(std::string id);
     void note(const std::string& id, const ContainerInfo& info);
     Awaitable<void> reconcile();
@@ -120,7 +128,10 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
     [[nodiscard]] std::string container_of(const std::string& id) const;
     [[nodiscard]] std::string proxy_host() const;
     [[nodiscard]] Endpoints endpoints(std::uint16_t agent_port, std::uint16_t http_port,
-                                      std::string internal_host, std::string egress_token) const;
+                                      std::string internal_host) const;
+    /// Of a sandbox behind a sidecar: its own network is entered by published ports only, and the
+    /// sidecar without passing through the sandbox, which must not see what it is told.
+    static void guard(Endpoints& endpoints, const std::string& token, std::uint16_t port);
     /// The address inside the sandbox's own network; empty when it is not told or has none.
     [[nodiscard]] std::string internal_host(const std::vector<NetworkEndpoint>& networks,
                                             const std::string& fallback) const;
@@ -138,6 +149,7 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
     DockerOptions options_;
     Engine engine_;
     AgentVolume agent_;
+    SidecarImage sidecar_image_;
     BucketMounts buckets_;
     HostPorts ports_;
     http::Client probes_;
@@ -154,5 +166,7 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
 
 /// How a container ended, from what the engine says.
 Exit exit_of(const ContainerState& state);
+/// How a sandbox ended that lost its sidecar.
+Exit exit_without_sidecar(Timestamp at);
 
 }  // namespace opensandbox::runtime::docker

@@ -213,15 +213,15 @@ Awaitable<Result<Endpoints>> DockerRuntime::greet(const SandboxSpec& spec, Creat
     auto info = co_await engine_.inspect_container(container_of(spec.id));
     if (!info) co_return failure("SANDBOX_START_FAILED", info.error().message());
     const ContainerFacts& facts = creation.plan.facts;
-    Endpoints reached =
-        endpoints(facts.agent_port, facts.http_port,
-                  internal_host(info->networks, info->ip_address), facts.egress_token);
+    Endpoints reached = endpoints(facts.agent_port, facts.http_port,
+                                  internal_host(info->networks, info->ip_address));
+    guard(reached, facts.egress_token, facts.egress_port);
     std::vector<AgentAddress> addresses{reached.agent};
     if (!reached.internal_host.empty()) addresses.emplace_back(reached.internal_host, kAgentPort);
     std::string id = spec.id;
     std::function<bool()> ended = [this, id] {
         const Known* entry = known(id);
-        return !entry || entry->state == Known::State::ended;
+        return !entry || entry->state == Known::State::ended || entry->cut_off;
     };
     auto greeting = co_await await_agent(probes_, std::move(addresses), spec.agent_token,
                                          std::move(ended), kAgentLimit);
@@ -238,6 +238,11 @@ Awaitable<Result<Endpoints>> DockerRuntime::greet(const SandboxSpec& spec, Creat
                                   std::to_string(reached.agent.port) + " within " +
                                   std::to_string(kAgentLimit.count()) + " s");
         case Greeting::ended: {
+            const Known* entry = known(spec.id);
+            if (entry && entry->cut_off) {
+                std::string why = co_await why_sidecar_ended(spec.id);
+                co_return failure("SANDBOX_START_FAILED", "egress sidecar: " + why);
+            }
             auto explained = co_await explain_end(spec.id);
             if (!explained) co_return explained.error();
             break;  // the entrypoint has done its work already

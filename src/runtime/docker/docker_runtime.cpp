@@ -4,6 +4,7 @@
 #include "net/task.hpp"
 #include "runtime/docker/core.hpp"
 #include "runtime/docker/names.hpp"
+#include "runtime/docker/own_program.hpp"
 #include "runtime/docker/readiness.hpp"
 #include "runtime/docker/server_id.hpp"
 
@@ -25,15 +26,6 @@ BucketPlaces bucket_places(const DockerOptions& options) {
 }
 
 constexpr std::string_view kLoopback = "127.0.0.1";
-
-/// This program's processor as the engine names it.
-std::string_view own_architecture() {
-#if defined(__aarch64__)
-    return "arm64";
-#else
-    return "amd64";
-#endif
-}
 
 Error initialization(const std::string& message) {
     return {ErrorCode::unavailable, "DOCKER::INITIALIZATION_ERROR", message};
@@ -116,6 +108,7 @@ DockerRuntime::DockerRuntime(asio::any_io_executor executor, asio::thread_pool& 
       options_(std::move(options)),
       engine_(executor, address, engine_options(options_)),
       agent_(executor, engine_, blocking, options_),
+      sidecar_image_(executor, engine_, blocking, options_),
       buckets_(executor, bucket_places(options_)),
       ports_(options_.port_range_min, options_.port_range_max,
              port_probe(options_, address.is_local())),
@@ -212,7 +205,7 @@ std::string DockerRuntime::proxy_host() const {
 }
 
 Endpoints DockerRuntime::endpoints(std::uint16_t agent_port, std::uint16_t http_port,
-                                   std::string internal_host, std::string egress_token) const {
+                                   std::string internal_host) const {
     Endpoints out;
     if (options_.network_mode == "host") {
         out.agent = AgentAddress(
@@ -223,9 +216,15 @@ Endpoints DockerRuntime::endpoints(std::uint16_t agent_port, std::uint16_t http_
     }
     out.agent = AgentAddress(proxy_host(), agent_port);
     out.http_port = http_port;
-    if (egress_token.empty()) out.internal_host = std::move(internal_host);
-    out.egress_token = std::move(egress_token);
+    out.internal_host = std::move(internal_host);
     return out;
+}
+
+void DockerRuntime::guard(Endpoints& endpoints, const std::string& token, std::uint16_t port) {
+    if (token.empty()) return;
+    endpoints.internal_host.clear();
+    endpoints.egress_token = token;
+    if (port != 0) endpoints.published.emplace_back(kEgressPort, port);
 }
 
 std::string DockerRuntime::internal_host(const std::vector<NetworkEndpoint>& networks,

@@ -67,6 +67,9 @@ void read_reserved(std::string_view key, const std::string& value, LabelledSandb
     if (key == label::kHttpPort) {
         out.http_port = parse_number<std::uint16_t>(value).value_or(std::uint16_t{0});
     }
+    if (key == label::kEgressPort) {
+        out.egress_port = parse_number<std::uint16_t>(value).value_or(std::uint16_t{0});
+    }
     if (key == label::kEgressToken) out.egress_token = value;
     if (key == label::kVolumeManagedBy) out.managed_volumes = parse_list(value);
     if (key == label::kBucketMounts) out.bucket_mounts = parse_list(value);
@@ -112,6 +115,7 @@ StringMap make_labels(const SandboxSpec& spec, const ContainerFacts& facts) {
     if (facts.agent_port != 0) set(labels, label::kAgentPort, std::to_string(facts.agent_port));
     if (facts.http_port != 0) set(labels, label::kHttpPort, std::to_string(facts.http_port));
     if (!facts.egress_token.empty()) set(labels, label::kEgressToken, facts.egress_token);
+    if (facts.egress_port != 0) set(labels, label::kEgressPort, std::to_string(facts.egress_port));
     if (!facts.managed_volumes.empty()) {
         set(labels, label::kVolumeManagedBy, json_list(facts.managed_volumes));
     }

@@ -15,9 +15,10 @@ namespace opensandbox::runtime::docker {
 struct ContainerFacts {
     ContainerFacts() = default;
     std::string server_id;
-    std::uint16_t agent_port = 0;  ///< host port of 44772; 0: not published
-    std::uint16_t http_port = 0;   ///< host port of 8080
-    std::string egress_token;      ///< empty: no sidecar
+    std::uint16_t agent_port = 0;   ///< host port of 44772; 0: not published
+    std::uint16_t http_port = 0;    ///< host port of 8080
+    std::string egress_token;       ///< empty: no sidecar
+    std::uint16_t egress_port = 0;  ///< host port of the sidecar's 18080
     std::vector<std::string> managed_volumes;
     std::vector<std::string> bucket_mounts;
     StringMap image_labels;  ///< the image's own
@@ -42,6 +43,7 @@ struct LabelledSandbox {
     std::uint16_t agent_port = 0;
     std::uint16_t http_port = 0;
     std::string egress_token;
+    std::uint16_t egress_port = 0;
     std::vector<std::string> managed_volumes;
     std::vector<std::string> bucket_mounts;
 };

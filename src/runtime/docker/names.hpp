@@ -30,6 +30,10 @@ inline constexpr std::string_view kVolumeManagedBy = "opensandbox.io/volume-mana
 inline constexpr std::string_view kBucketMounts = "opensandbox.io/ossfs-mounts";
 /// Of a volume that holds an agent, and of the container that fills it.
 inline constexpr std::string_view kAgent = "opensandbox.io/agent";
+/// Host port of 18080: the sidecar's own. Ours alone.
+inline constexpr std::string_view kEgressPort = "opensandbox.io/egress-port";
+/// Of the sidecar's image that this program makes: its version.
+inline constexpr std::string_view kEgressImage = "opensandbox.io/egress-image";
 /// Of a snapshot's image: the server-id of who took it.
 inline constexpr std::string_view kSnapshotServer = "opensandbox.io/snapshot-server";
 }  // namespace label
@@ -43,6 +47,8 @@ inline constexpr std::string_view kSnapshotRepository = "opensandbox-snapshots";
 /// sandbox around it.
 inline constexpr std::string_view kAgentDirectory = "/opt/opensandbox/bin";
 inline constexpr std::string_view kRuntimeDirectory = "/opt/opensandbox";
+/// Tells a sandbox's bootstrap that TLS is intercepted.
+inline constexpr std::string_view kTransparentVariable = "OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT";
 inline constexpr std::string_view kAgentTokenVariable = "EXECD_ACCESS_TOKEN";
 
 inline std::string container_name(std::string_view id) {

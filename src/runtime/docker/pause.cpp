@@ -112,6 +112,13 @@ Awaitable<Result<SnapshotReference>> DockerRuntime::snapshot(const std::string& 
     }
     commit.changes.push_back("LABEL " + std::string(label::kSnapshotServer) + "=" + server_id_);
     commit.changes.push_back("ENV " + std::string(kAgentTokenVariable) + "=\"\"");
+    // A sandbox made of it need not have a sidecar, and would wait for its certificate.
+    bool transparent = std::ranges::any_of(info->env, [](const std::string& entry) {
+        return entry.starts_with(std::string(kTransparentVariable) + "=");
+    });
+    if (transparent) {
+        commit.changes.push_back("ENV " + std::string(kTransparentVariable) + "=\"\"");
+    }
     SnapshotReference reference(snapshot_id, std::string(kSnapshotRepository) + ":" + snapshot_id);
     auto committed = co_await engine_.commit(std::move(commit));
     if (!committed) {

@@ -65,14 +65,14 @@ Awaitable<Greeting> await_agent(http::Client& client, std::vector<model::AgentAd
 }
 
 Awaitable<bool> await_success(http::Client& client, model::AgentAddress address, std::string path,
-                              http::Fields fields, std::chrono::milliseconds step,
-                              std::chrono::milliseconds limit) {
+                              http::Fields fields, std::function<bool()> ended,
+                              std::chrono::milliseconds step, std::chrono::milliseconds limit) {
     auto deadline = Clock::now() + limit;
     while (true) {
         http::Fields copy = fields;
         int status = co_await ask(client, address, path, std::move(copy));
         if (is_success(status)) co_return true;
-        if (Clock::now() >= deadline) co_return false;
+        if (ended() || Clock::now() >= deadline) co_return false;
         co_await net::sleep_for(step);
     }
 }

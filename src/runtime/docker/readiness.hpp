@@ -24,10 +24,11 @@ Awaitable<Greeting> await_agent(http::Client& client, std::vector<model::AgentAd
                                 std::string token, std::function<bool()> ended,
                                 std::chrono::milliseconds limit);
 
-/// Asks `GET <path>` with one field every `step` until the answer is a success.
+/// Asks `GET <path>` with one field every `step` until the answer is a success; gives up when
+/// `ended` says so.
 Awaitable<bool> await_success(http::Client& client, model::AgentAddress address, std::string path,
-                              http::Fields fields, std::chrono::milliseconds step,
-                              std::chrono::milliseconds limit);
+                              http::Fields fields, std::function<bool()> ended,
+                              std::chrono::milliseconds step, std::chrono::milliseconds limit);
 
 /// For these: short waits, no kept connections.
 http::ClientOptions probe_options();

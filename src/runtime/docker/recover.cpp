@@ -3,6 +3,7 @@
 #include "runtime/docker/names.hpp"
 
 #include <algorithm>
+#include <csignal>
 
 namespace opensandbox::runtime::docker {
 namespace {
@@ -61,6 +62,18 @@ Exit exit_of(const ContainerState& state) {
     return exit;
 }
 
+Exit exit_without_sidecar(Timestamp at) {
+    Exit exit;
+    exit.code = -1;
+    exit.signal = SIGKILL;
+    exit.at = at;
+    exit.reason = "EGRESS_SIDECAR_LOST";
+    exit.message =
+        "The sandbox's egress sidecar ended, and with it the sandbox's network; the sandbox was "
+        "ended.";
+    return exit;
+}
+
 Awaitable<Result<std::vector<Observed>>> DockerRuntime::list() {
     ContainerFilter filter;
     filter.labels.emplace_back(label::kId);
@@ -102,8 +115,9 @@ Awaitable<Result<std::optional<Observed>>> DockerRuntime::observe(
         info = std::move(*inspected);
         if (!info->state.running) observed.exit = exit_of(info->state);
     }
-    observed.endpoints = endpoints(labelled.agent_port, labelled.http_port,
-                                   internal_host(container.networks, ""), labelled.egress_token);
+    observed.endpoints =
+        endpoints(labelled.agent_port, labelled.http_port, internal_host(container.networks, ""));
+    guard(observed.endpoints, labelled.egress_token, labelled.egress_port);
     if (published) {
         StringMap image_labels;
         auto image = co_await engine_.inspect_image(container.image_id);
@@ -115,7 +129,17 @@ Awaitable<Result<std::optional<Observed>>> DockerRuntime::observe(
     }
     for (const std::string& path : entry.bucket_mounts)
         buckets_.restore(path);
+    bool guarded = true;
+    if (entry.sidecar && !observed.exit) {
+        auto looked = co_await is_guarded(labelled.id, container.id);
+        if (!looked) co_return looked.error();
+        guarded = *looked;
+    }
     known_[labelled.id] = std::move(entry);
+    if (!guarded) {
+        observed.exit = exit_without_sidecar(now());
+        spawn(cut_off(labelled.id), "end a sandbox without its sidecar");
+    }
     std::optional<Observed> found(std::move(observed));
     co_return found;
 }

@@ -4,13 +4,17 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
 namespace opensandbox::runtime::docker {
 namespace {
 
 constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
-constexpr std::string_view kTransparent = "OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT";
 constexpr std::string_view kInsecure = "OPENSANDBOX_EGRESS_MITMPROXY_SSL_INSECURE";
+constexpr std::string_view kPolicyFile = "OPENSANDBOX_EGRESS_POLICY_FILE";
+/// Where our own sidecar keeps the policy as it was changed: one that dies comes back with it, not
+/// with that of the create, which may allow more.
+constexpr std::string_view kOwnPolicyFile = "/var/egress/policy.json";
 constexpr std::string_view kCaFile = "/etc/ssl/certs/opensandbox-upstream-extra-ca.pem";
 
 Error invalid(const std::string& message) {
@@ -30,8 +34,19 @@ bool is_set(const SandboxSpec& spec, std::string_view name) {
     });
 }
 
+std::string value_of(const SandboxSpec& spec, std::string_view name) {
+    auto at = std::ranges::find(spec.egress_env, name, &model::StringMap::value_type::first);
+    return at == spec.egress_env.end() ? std::string() : at->second;
+}
+
 /// Which settings a request may make at all was checked at admission.
 Status check_egress_env(const SandboxSpec& spec, const DockerOptions& options) {
+    std::filesystem::path file(value_of(spec, kPolicyFile));
+    auto shared = std::filesystem::path(kRuntimeDirectory) / "";
+    if (file.lexically_normal().string().starts_with(shared.string())) {
+        return invalid("env." + std::string(kPolicyFile) + ": must not be in " + shared.string() +
+                       ", which the sandbox may write to.");
+    }
     bool guarded = spec.credential_proxy || !options.upstream_proxy_url.empty();
     if (guarded && is_set(spec, kInsecure)) {
         return invalid("env." + std::string(kInsecure) +
@@ -47,7 +62,7 @@ json::array environment(const SandboxSpec& spec, const DockerOptions& options,
         env.emplace_back(std::string(kPrefix) + std::string(suffix) + "=" + value);
     };
     add("RULES", model::to_json(*spec.network_policy));
-    add("MODE", options.egress_mode);
+    add("MODE", egress_mode_of(options));
     add("TOKEN", plan.token);
     add("SANDBOX_ID", spec.id);
     if (!options.egress_otlp_endpoint.empty()) {
@@ -60,9 +75,17 @@ json::array environment(const SandboxSpec& spec, const DockerOptions& options,
     if (!options.upstream_proxy_ca_cert_path.empty()) {
         add("MITMPROXY_UPSTREAM_EXTRA_CA", std::string(kCaFile));
     }
+    for (const auto& [name, value] : options.egress_environment) {
+        const bool overridden = std::ranges::any_of(
+            spec.egress_env, [&](const auto& entry) { return entry.first == name; });
+        if (!overridden) env.emplace_back(name + "=" + value);
+    }
     if (spec.credential_proxy) add("MITMPROXY_TRANSPARENT", "true");
+    if (options.egress_image.empty() && value_of(spec, kPolicyFile).empty()) {
+        env.emplace_back(std::string(kPolicyFile) + "=" + std::string(kOwnPolicyFile));
+    }
     for (const auto& [name, value] : spec.egress_env) {
-        if (spec.credential_proxy && name == kTransparent) continue;
+        if (spec.credential_proxy && name == kTransparentVariable) continue;
         env.emplace_back(name + "=" + value);
     }
     return env;
@@ -72,9 +95,6 @@ json::array environment(const SandboxSpec& spec, const DockerOptions& options,
 
 Status check_network_policy(const SandboxSpec& spec, const DockerOptions& options) {
     if (!spec.network_policy) return {};
-    if (options.egress_image.empty()) {
-        return invalid("networkPolicy: needs egress.image in the server's configuration.");
-    }
     if (options.network_mode != "bridge") {
         return invalid("networkPolicy: needs docker.network_mode = \"bridge\"; it is '" +
                        options.network_mode + "'.");
@@ -82,20 +102,20 @@ Status check_network_policy(const SandboxSpec& spec, const DockerOptions& option
     if (options.secure_runtime == "gvisor") {
         return invalid("networkPolicy: not supported with gVisor.");
     }
-    if (spec.credential_proxy && options.egress_mode != "dns+nft") {
+    if (spec.credential_proxy && egress_mode_of(options) != "dns+nft") {
         return invalid("credentialProxy.enabled: needs egress.mode = \"dns+nft\".");
     }
     if (!options.upstream_proxy_url.empty() && !is_transparent(spec)) {
         return invalid(
             "networkPolicy: the configured egress.upstream_proxy needs "
             "credentialProxy.enabled or env." +
-            std::string(kTransparent) + ".");
+            std::string(kTransparentVariable) + ".");
     }
     return check_egress_env(spec, options);
 }
 
 bool is_transparent(const SandboxSpec& spec) {
-    return spec.network_policy && (spec.credential_proxy || is_set(spec, kTransparent));
+    return spec.network_policy && (spec.credential_proxy || is_set(spec, kTransparentVariable));
 }
 
 json::object sidecar_body(const SandboxSpec& spec, const DockerOptions& options,
@@ -125,6 +145,11 @@ json::object sidecar_body(const SandboxSpec& spec, const DockerOptions& options,
     json::object host;
     host["NetworkMode"] = "bridge";
     host["CapAdd"] = json::array{"NET_ADMIN"};
+    if (options.egress_image.empty()) {
+        // Ours needs no more than that.
+        host["CapDrop"] = json::array{"ALL"};
+        host["SecurityOpt"] = json::array{"no-new-privileges=true"};
+    }
     host["PortBindings"] = std::move(bindings);
     host["Mounts"] = json::array{std::move(mount)};
     if (!options.upstream_proxy_ca_cert_path.empty()) {
@@ -139,7 +164,7 @@ json::object sidecar_body(const SandboxSpec& spec, const DockerOptions& options,
     }
 
     json::object body;
-    body["Image"] = options.egress_image;
+    body["Image"] = plan.image;
     body["Env"] = environment(spec, options, plan);
     body["Labels"] = std::move(labels);
     body["ExposedPorts"] = std::move(exposed);

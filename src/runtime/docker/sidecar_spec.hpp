@@ -13,6 +13,7 @@ namespace opensandbox::runtime::docker {
 struct SidecarPlan {
     SidecarPlan() = default;
     std::string server_id;
+    std::string image;
     std::string token;  ///< OPENSANDBOX-EGRESS-AUTH
     std::uint16_t agent_port = 0;
     std::uint16_t http_port = 0;

@@ -68,6 +68,10 @@ void TarArchive::add_file(std::string_view name, std::string_view content, std::
     bytes_.append((kBlock - content.size() % kBlock) % kBlock, '\0');
 }
 
+void TarArchive::add_directory(std::string_view name, std::uint32_t mode) {
+    add_header(name, 0, mode, '5', "");
+}
+
 void TarArchive::add_link(std::string_view name, std::string_view target) {
     constexpr std::uint32_t kLinkMode = 0777;
     add_header(name, 0, kLinkMode, '2', target);

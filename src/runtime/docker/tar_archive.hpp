@@ -11,6 +11,7 @@ namespace opensandbox::runtime::docker {
 class TarArchive {
   public:
     void add_file(std::string_view name, std::string_view content, std::uint32_t mode);
+    void add_directory(std::string_view name, std::uint32_t mode);
     void add_link(std::string_view name, std::string_view target);
     /// The archive with its end; this is empty afterwards.
     std::string finish();

@@ -23,7 +23,7 @@ Awaitable<Result<std::unique_ptr<EventStream>>> DockerRuntime::open_watch() {
     EventFilter filter;
     filter.types = {"container"};
     filter.actions = {"start", "die", "pause", "unpause", "destroy"};
-    filter.labels.emplace_back(label::kId);
+    // Not by label: sandboxes and their sidecars have none in common.
     co_return co_await engine_.watch_events(std::move(filter));
 }
 
@@ -57,6 +57,10 @@ Awaitable<void> DockerRuntime::watch(std::unique_ptr<EventStream> stream) {
 }
 
 void DockerRuntime::handle(const EngineEvent& event) {
+    if (auto guarded = event.attribute(label::kSidecarFor)) {
+        handle_sidecar(*guarded, event);
+        return;
+    }
     std::string id = event.attribute(label::kId).value_or("");
     Known* entry = known(id);
     if (!entry || entry->destroying) return;
@@ -90,7 +94,9 @@ void DockerRuntime::note(const std::string& id, const ContainerInfo& info) {
     Known::State state = state_of(info.state);
     entry->state = state;
     if (state == Known::State::ended) {
-        if (on_exit_) on_exit_(id, exit_of(info.state));
+        Exit exit = exit_of(info.state);
+        if (entry->cut_off) exit = exit_without_sidecar(exit.at);
+        if (on_exit_) on_exit_(id, exit);
     } else if (state == Known::State::paused) {
         if (on_change_ && before != state) on_change_(id, Change::paused);
     } else if (on_change_ && before != state && !entry->creating) {
@@ -108,8 +114,13 @@ Awaitable<void> DockerRuntime::reconcile() {
     for (const auto& [id, entry] : known_) {
         if (!entry.creating && !entry.destroying) changed.push_back(id);
     }
-    for (const std::string& id : changed)
+    for (const std::string& id : changed) {
         co_await look_at(id);
+        const Known* entry = known(id);
+        if (!entry || !entry->sidecar || entry->state == Known::State::ended) continue;
+        auto guarded = co_await is_guarded(id, container_of(id));
+        if (guarded && !*guarded) co_await cut_off(id);
+    }
     for (const ContainerSummary& container : *containers) {
         LabelledSandbox labelled = read_labels(container.labels);
         if (labelled.id.empty() || labelled.server != server_id_) continue;

@@ -1,5 +1,6 @@
 #include "runtime/native/native_runtime.hpp"
 
+#include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "net/task.hpp"
 #include "runtime/native/inspection_text.hpp"
@@ -88,6 +89,9 @@ class NativeRuntime final : public Runtime {
         capabilities.fine_limits = true;
         capabilities.networks = true;
         capabilities.memory_volumes = true;
+        // Enforced on the link to the host, which an ordinary user's sandboxes have not.
+        capabilities.network_policy = !rootless_;
+        capabilities.credential_proxy = !rootless_;
         return capabilities;
     }
     Awaitable<Status> pause(const std::string& id) override;
@@ -219,6 +223,8 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
         auto mounted = co_await buckets_.acquire(spec, *request);
         if (!mounted) ports = mounted.error();
     }
+    std::string egress_token;
+    if (ports && request->egress.wanted) egress_token = request->egress.token = new_token();
     if (ports) {
         auto client = co_await link_->client();
         if (client) {
@@ -230,6 +236,8 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
     }
     if (ports) {
         Endpoints endpoints(AgentAddress(host, ports->agent));
+        endpoints.egress_port = ports->egress;
+        endpoints.egress_token = std::move(egress_token);
         const auto& inside = spec.network.published;
         for (std::size_t i = 0; i < std::min(inside.size(), ports->published.size()); ++i) {
             endpoints.published.emplace_back(inside[i],

@@ -36,6 +36,8 @@ struct NativeOptions {
                                     std::optional<model::RegistryLogin> login)>
         pull_image;
     bool pull_always = false;  ///< also an image that the store has: there may be a newer one
+    /// What holds for egress control of all sandboxes, as a sidecar would have it (network 1.3).
+    std::vector<std::pair<std::string, std::string>> egress;
     std::string runsc;  ///< gVisor's program: sandboxes run under it; empty: on the host's kernel
     bool rootless = false;                                ///< enter_user_namespace() was called
     std::filesystem::path executable = "/proc/self/exe";  ///< started as the spawner
@@ -55,5 +57,7 @@ std::unique_ptr<Runtime> make_native_runtime(asio::any_io_executor executor,
 
 /// The hidden role `spawner`: parent of all sandboxes, started by the runtime, outlives it.
 int spawner_main(int argc, char** argv);
+/// The hidden role `enforcer`: egress control of a spawner's sandboxes, started by it.
+int enforcer_main(int argc, char** argv);
 
 }  // namespace opensandbox::runtime::native

@@ -8,6 +8,7 @@
 #include "model/resource_quantity.hpp"
 #include "runtime/bucket_command.hpp"
 #include "runtime/host_volume.hpp"
+#include "runtime/native/egress_plan.hpp"
 
 #include <algorithm>
 
@@ -277,6 +278,14 @@ Result<CreateRequest> RequestPlanner::build(const SandboxSpec& spec, Base base,
     request.agent_token = spec.agent_token;
     add_network(spec, request);
     if (base.source) inherit_network(*base.source, request);
+    auto egress = plan_egress(spec, base.source ? base.source->egress : EgressTerms(), egress_);
+    if (!egress) return egress.error();
+    request.egress = std::move(*egress);
+    if (is_intercepted(request.egress)) {
+        // By it the agent knows that there is a certificate to be trusted.
+        request.env =
+            merge(std::move(request.env), {{"OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT", "true"}});
+    }
     if (auto s = add_volumes(spec, request, made); !s) return s.error();
     // What differs from sandbox to sandbox cannot be made ahead.
     const bool special = spec.snapshot || !request.volumes.empty() || spec.hooks ||

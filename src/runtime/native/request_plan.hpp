@@ -25,6 +25,7 @@ class RequestPlanner {
           allowed_host_paths_(options.allowed_host_paths),
           warm_(options.warm),
           defaults_(options.defaults),
+          egress_(options.egress),
           network_off_(options.network_off) {}
 
     /// Finds image or snapshot, checks values, makes the volumes that are to be made: their names
@@ -62,6 +63,7 @@ class RequestPlanner {
     std::vector<std::string> allowed_host_paths_;
     WarmOptions warm_;
     ResourceLimits defaults_;
+    Environment egress_;
     bool network_off_;
 };
 

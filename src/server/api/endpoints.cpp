@@ -87,7 +87,7 @@ http::Response endpoint_of(Services& services, http::Exchange& exchange) {
                 500, services.lifecycle.error_code("NETWORK_MODE_ENDPOINT_UNAVAILABLE"),
                 "Sandbox " + id + " has no address yet.");
         }
-        direct = direct_endpoint(agent->endpoints, services.public_host, *port);
+        direct = direct_endpoint(agent->endpoints, services.public_host, id, *port);
     }
     std::string endpoint =
         direct ? direct->address

@@ -14,10 +14,11 @@ namespace {
 constexpr std::size_t kMaxFile = 1 << 20;
 
 /// In this order: [tenants] looks at what [server] said, [runtime] at [native] and [docker].
-constexpr std::array kSections{read_server,  read_log,          read_native,  read_registry,
-                               read_docker,  read_storage,      read_runtime, read_store,
-                               read_ingress, read_renew_intent, read_otel,    read_tenants,
-                               read_quotas};
+constexpr std::array kSections{read_server,   read_log,          read_native,
+                               read_registry, read_docker,       read_egress_environment,
+                               read_storage,  read_runtime,      read_store,
+                               read_ingress,  read_renew_intent, read_otel,
+                               read_tenants,  read_quotas};
 
 /// Sections must be tables, or their keys would be skipped without a word.
 void check_sections(ConfigReader& reader) {

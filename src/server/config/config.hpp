@@ -93,6 +93,10 @@ struct Config {
     runtime::docker::DockerOptions docker;
     std::string host_ip;  ///< public host when the server itself runs in a container
 
+    /// [egress.environment]: settings of sidecars and of native egress control by their variables
+    /// (network contract 1.3), where no key of [egress] speaks of them.
+    std::vector<std::pair<std::string, std::string>> egress_environment;
+
     // [storage]
     std::vector<std::string> allowed_host_paths;  ///< of host volumes; empty: none
 

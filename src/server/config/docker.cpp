@@ -104,7 +104,9 @@ bool is_proxy_url(std::string_view url) {
 void read_egress(ConfigReader& reader, DockerOptions& options, std::vector<std::string>& ignored) {
     reader.text("egress.image", options.egress_image);
     reader.text("egress.mode", options.egress_mode);
-    if (options.egress_mode != "dns" && options.egress_mode != "dns+nft") {
+    bool known = options.egress_mode.empty() || options.egress_mode == "dns" ||
+                 options.egress_mode == "dns+nft";
+    if (!known) {
         reader.fail("egress.mode", "must be dns or dns+nft");
     }
     options.egress_disable_ipv6 = reader.flag("egress.disable_ipv6", options.egress_disable_ipv6);
@@ -118,7 +120,8 @@ void read_egress(ConfigReader& reader, DockerOptions& options, std::vector<std::
     if (!options.upstream_proxy_url.empty() && !is_proxy_url(options.upstream_proxy_url)) {
         reader.fail("egress.upstream_proxy.url", "must be http(s)://host[:port]");
     }
-    if (!options.upstream_proxy_url.empty() && options.egress_mode != "dns+nft") {
+    if (!options.upstream_proxy_url.empty() &&
+        runtime::docker::egress_mode_of(options) != "dns+nft") {
         reader.fail("egress.upstream_proxy.url", "needs egress.mode = \"dns+nft\"");
     }
     for (const char* key : {"egress.requests", "egress.limits"}) {

@@ -146,6 +146,29 @@ std::string_view config_skeleton() {
 # queue_key = "opensandbox:renew:intent"
 # consumer_concurrency = 8
 
+[egress]
+# What sandboxes with a networkPolicy reach is controlled by the host (native), or by a sidecar of
+# each (docker): this program, unless `image` names another.
+# image = ""
+# docker only: "dns" judges names alone, "dns+nft" addresses, too. Native sandboxes always have both.
+# mode = "dns+nft"
+# disable_ipv6 = true
+# readiness_timeout_seconds = 30
+# otlp_endpoint = "http://127.0.0.1:4318"
+
+[egress.upstream_proxy]
+# Intercepted requests leave through this proxy; sandboxes then need interception.
+# url = "http://proxy.example:3128"
+# authorization = "Basic …"
+# PEM file of an authority that servers are checked with, besides the system's; everybody must be
+# able to read it.
+# ca_cert_path = "/etc/opensandbox/upstream-ca.pem"
+
+[egress.environment]
+# Anything else, by the variables of `opensandbox egress` (specs/egress.yaml).
+# OPENSANDBOX_EGRESS_DNS_UPSTREAM = "192.0.2.53"
+# OPENSANDBOX_EGRESS_BLOCK_DOH_443 = "true"
+
 [otel]
 # Histograms of requests and creates as OTLP over HTTP.
 # enabled = false

@@ -6,12 +6,13 @@
 /// One function a section of the configuration, each in a file of its own.
 namespace opensandbox::server {
 
-void read_server(ConfigReader& reader, Config& config);        ///< [server], [proxy]
-void read_log(ConfigReader& reader, Config& config);           ///< [log]
-void read_native(ConfigReader& reader, Config& config);        ///< [native]
-void read_registry(ConfigReader& reader, Config& config);      ///< [registry], native.pull
-void read_docker(ConfigReader& reader, Config& config);        ///< [docker], [egress]
-void read_storage(ConfigReader& reader, Config& config);       ///< [storage]
+void read_server(ConfigReader& reader, Config& config);              ///< [server], [proxy]
+void read_log(ConfigReader& reader, Config& config);                 ///< [log]
+void read_native(ConfigReader& reader, Config& config);              ///< [native]
+void read_registry(ConfigReader& reader, Config& config);            ///< [registry], native.pull
+void read_docker(ConfigReader& reader, Config& config);              ///< [docker], [egress]
+void read_egress_environment(ConfigReader& reader, Config& config);  ///< [egress.environment]
+void read_storage(ConfigReader& reader, Config& config);             ///< [storage]
 void read_runtime(ConfigReader& reader, Config& config);       ///< [runtime], [secure_runtime]
 void read_store(ConfigReader& reader, Config& config);         ///< [store]
 void read_ingress(ConfigReader& reader, Config& config);       ///< [ingress]

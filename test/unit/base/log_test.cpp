@@ -1,11 +1,13 @@
 #include "base/log.hpp"
 
+#include "base/log_form.hpp"
 #include "base/scope_exit.hpp"
 #include "base/unique_fd.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <fcntl.h>
+#include <regex>
 #include <string>
 #include <unistd.h>
 
@@ -52,4 +54,23 @@ TEST_CASE("a sentence with line breaks stays one line") {
 
 TEST_CASE("lines below the level are not written") {
     CHECK(logged(log::Format::text, [] { log::debug("no"); }).empty());
+}
+
+TEST_CASE("a named logger's lines have the contract's keys and what is told of the process") {
+    static const log::NamedLogger logger = [] {
+        log::NamedLogger made("opensandbox.egress");
+        made.attributes = {{"sandbox_id", "box"}, {"team", "r\"d"}};
+        return made;
+    }();
+    log::use_logger(&logger);
+    ScopeExit restore([] { log::use_logger(nullptr); });
+    const std::string line =
+        logged(log::Format::json, [] { log::warn("x y", {{"sandbox_id", "other"}, {"n", 3}}); });
+    const std::regex form(
+        R"(\{"level":"warn","ts":"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z",)"
+        R"("logger":"opensandbox.egress","msg":"x y","sandbox_id":"other","n":3,"team":"r\\"d"\}\n)");
+    INFO(line);
+    CHECK(std::regex_match(line, form));
+    log::use_logger(nullptr);
+    CHECK(logged(log::Format::json, [] { log::info("x"); }).starts_with("{\"time\":"));
 }

@@ -147,7 +147,7 @@ TEST_CASE("hardening is on unless it is configured otherwise", "[runtime][docker
     CHECK(texts(other.at("SecurityOpt")) == std::vector<std::string>{"no-new-privileges=true",
                                                                      "apparmor=docker-default",
                                                                      "seccomp={}"});
-    CHECK(texts(other.at("CapDrop")) == std::vector<std::string>{"MKNOD", "NET_ADMIN"});
+    CHECK(texts(other.at("CapDrop")) == std::vector<std::string>{"MKNOD", "NET_ADMIN", "NET_RAW"});
     CHECK(other.at("Runtime").as_string() == "runsc");
     CHECK(other.at("PidsLimit").to_number<int>() == 100);
     CHECK(texts(other.at("Binds")) ==

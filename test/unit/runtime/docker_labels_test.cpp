@@ -37,6 +37,7 @@ TEST_CASE("labels carry a sandbox there and back", "[runtime][docker]") {
     facts.agent_port = 41000;
     facts.http_port = 41001;
     facts.egress_token = "token";
+    facts.egress_port = 41002;
     facts.managed_volumes = {"a", "b\"c"};
     facts.bucket_mounts = {"/mnt/ossfs/bucket"};
     auto labels = make_labels(spec, facts);
@@ -65,6 +66,7 @@ TEST_CASE("labels carry a sandbox there and back", "[runtime][docker]") {
     CHECK(read.agent_port == 41000);
     CHECK(read.http_port == 41001);
     CHECK(read.egress_token == "token");
+    CHECK(read.egress_port == 41002);
     CHECK(read.managed_volumes == facts.managed_volumes);
     CHECK(read.bucket_mounts == facts.bucket_mounts);
 }

@@ -115,16 +115,20 @@ TEST_CASE("a network policy needs its configuration", "[runtime][docker]") {
     DockerOptions options;
     CHECK(check_network_policy(spec, options));
     spec.network_policy.emplace();
-    CHECK(wire_of(check_network_policy(spec, options)) == "SANDBOX::INVALID_PARAMETER");
-    options.egress_image = "egress:1";
     CHECK(check_network_policy(spec, options));
     options.network_mode = "host";
-    CHECK_FALSE(check_network_policy(spec, options));
+    CHECK(wire_of(check_network_policy(spec, options)) == "SANDBOX::INVALID_PARAMETER");
     options.network_mode = "bridge";
     options.secure_runtime = "gvisor";
     CHECK_FALSE(check_network_policy(spec, options));
     options.secure_runtime.clear();
     spec.credential_proxy = true;
+    // Our own sidecar filters packets unless it is told not to.
+    CHECK(check_network_policy(spec, options));
+    options.egress_mode = "dns";
+    CHECK_FALSE(check_network_policy(spec, options));
+    options.egress_mode.clear();
+    options.egress_image = "egress:1";
     CHECK_FALSE(check_network_policy(spec, options));
     options.egress_mode = "dns+nft";
     CHECK(check_network_policy(spec, options));
@@ -150,6 +154,7 @@ TEST_CASE("a sidecar is told the policy and guards the ports", "[runtime][docker
     options.egress_image = "egress:1";
     SidecarPlan plan;
     plan.server_id = "server-1";
+    plan.image = "egress:1";
     plan.token = "token";
     plan.agent_port = 1;
     plan.http_port = 2;

@@ -38,6 +38,8 @@ CreateRequest sample_create() {
     request.limits.pids = 64;
     request.agent_token = "secret";
     request.hostname = "6f1c3b1e";
+    request.egress = {true, "{}", "token", {{"OPENSANDBOX_EGRESS_X", "1"}}};
+    request.authority = "-----BEGIN";
     request.limits.disk_bytes = 1ULL << 34;
     request.limits.open_files = 256;
     request.limits.network_rate = 1 << 20;
@@ -60,7 +62,7 @@ std::vector<Message> samples() {
         HelloReply{
             1, "spawner", "10.77.0.0/16", "auto", "127.0.0.1", "/usr/bin/runsc", {"limits of cpu"}},
         sample_create(),
-        CreateReply{7, {40000, {40001, 40002}}},
+        CreateReply{7, {40000, {40001, 40002}, 40003}},
         DestroyRequest{8, "x"},
         ListRequest{9},
         ObservedReply{9, ended},
@@ -82,7 +84,12 @@ std::vector<Message> samples() {
         InspectRequest{15, "x"},
         TextReply{15, "text"},
         SlotsRequest{16, 100},
-        NetworkMember{0x0a4d0002, "fd77::2", "t/lab", {"web", "x"}}};
+        NetworkMember{0x0a4d0002, "fd77::2", "t/lab", {"web", "x"}},
+        WarmImages{{sample_create()}},
+        EnforcerStart{"t", "10.77.0.1", "fd77::1", 1, 2, 3, {{"A", "1"}}},
+        GuardRequest{17, "x", "osb1", {"10.77.0.2"}, sample_create().egress},
+        ReleaseRequest{"x"},
+        SettleRequest{}};
 }
 
 }  // namespace
@@ -103,6 +110,9 @@ TEST_CASE("every message comes back as it was sent", "[runtime][protocol]") {
     CHECK(request.limits.cpu_cores == 0.5);
     CHECK(request.limits.memory_bytes == 1ULL << 33);
     CHECK(request.agent_token == "secret");
+    CHECK(request.egress.wanted);
+    CHECK(request.egress.token == "token");
+    CHECK(request.authority == "-----BEGIN");
 }
 
 TEST_CASE("a message that is cut short or has bytes left over is refused", "[runtime][protocol]") {

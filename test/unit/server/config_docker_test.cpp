@@ -1,4 +1,6 @@
+#include "egress/sidecar/environment.hpp"
 #include "server/config/config.hpp"
+#include "server/config/egress_settings.hpp"
 #include "support/catch_result.hpp"
 
 using namespace opensandbox;
@@ -92,7 +94,10 @@ TEST_CASE("settings of the Docker runtime that break a rule are named", "[server
         {"[egress]\nmode = \"nft\"", "egress.mode"},
         {"[egress]\nmode = \"dns+nft\"\n[egress.upstream_proxy]\nurl = \"proxy:1\"",
          "egress.upstream_proxy.url"},
-        {"[egress.upstream_proxy]\nurl = \"http://proxy\"", "egress.upstream_proxy.url"},
+        {"[egress]\nimage = \"e:1\"\n[egress.upstream_proxy]\nurl = \"http://proxy\"",
+         "egress.upstream_proxy.url"},
+        {"[egress]\nmode = \"dns\"\n[egress.upstream_proxy]\nurl = \"http://proxy\"",
+         "egress.upstream_proxy.url"},
         {"[runtime]\ntype = \"docker\"\n[secure_runtime]\ntype = \"firecracker\"",
          "secure_runtime.type"},
         {"[runtime]\ntype = \"docker\"\n[secure_runtime]\ntype = \"gvisor\"",
@@ -105,4 +110,57 @@ TEST_CASE("settings of the Docker runtime that break a rule are named", "[server
         REQUIRE_FALSE(config);
         CHECK(config.error().message().find(key + ":") != std::string::npos);
     }
+}
+
+TEST_CASE("settings of egress control by their variables are checked at start",
+          "[server][config]") {
+    const auto with = [](const std::string& lines) {
+        return parse_config("[egress.environment]\n" + lines, "test");
+    };
+    const auto good = with(
+        "OPENSANDBOX_EGRESS_DNS_UPSTREAM = \"192.0.2.53\"\n"
+        "OPENSANDBOX_EGRESS_DNS_MAX_LABEL = \"30\"\n");
+    REQUIRE(good);
+    CHECK(good->egress_environment.size() == 2);
+    for (const char* bad :
+         {"OPENSANDBOX_EGRESS_DNS_UPSTREAM = \"resolver.example\"\n",
+          "OPENSANDBOX_EGRESS_DNS_MAX_LABEL = \"many\"\n",
+          "OPENSANDBOX_EGRESS_DNS_UPSTREAM_TIMEOUT = \"0\"\n", "OPENSANDBOX_EGRESS_TOKEN = \"x\"\n",
+          "OPENSANDBOX_EGRESS_UPSTREAM_PROXY = \"http://p\"\n", "PATH = \"/bin\"\n",
+          "OPENSANDBOX_EGRESS_BLOCK_DOH_443 = true\n"}) {
+        CAPTURE(bad);
+        const auto config = with(bad);
+        REQUIRE_FALSE(config);
+        CHECK(config.error().message().find("egress.environment") != std::string::npos);
+    }
+}
+
+TEST_CASE("native egress control gets what the section says, both of names and of addresses",
+          "[server][config]") {
+    const auto config = parse_config(R"([egress.upstream_proxy]
+url = "http://proxy:3128"
+authorization = "Basic x"
+ca_cert_path = "/etc/ca.pem"
+[egress.environment]
+OPENSANDBOX_EGRESS_BLOCK_DOH_443 = "true"
+)",
+                                     "test");
+    REQUIRE(config);
+    const auto settings = native_egress_settings(*config);
+    const auto value = [&](std::string_view name) {
+        for (const auto& [key, text] : settings)
+            if (key == "OPENSANDBOX_EGRESS_" + std::string(name)) return text;
+        return std::string();
+    };
+    CHECK(value("MODE") == "dns+nft");
+    CHECK(value("UPSTREAM_PROXY") == "http://proxy:3128");
+    CHECK(value("UPSTREAM_PROXY_AUTH") == "Basic x");
+    CHECK(value("MITMPROXY_UPSTREAM_EXTRA_CA") == "/etc/ca.pem");
+    CHECK(value("BLOCK_DOH_443") == "true");
+    const auto lookup = [&](std::string_view name) -> std::optional<std::string> {
+        for (const auto& [key, text] : settings)
+            if (key == name) return text;
+        return std::nullopt;
+    };
+    CHECK(egress::parse_environment(lookup));
 }

@@ -20,23 +20,23 @@ model::Endpoints bridged() {
 
 TEST_CASE("direct endpoints follow the network mode") {
     auto docker = bridged();
-    CHECK(direct_endpoint(docker, "pub", 8080)->address == "pub:40002");
-    CHECK_FALSE(direct_endpoint(docker, "pub", 8080)->through_agent);
-    CHECK(direct_endpoint(docker, "pub", 3000)->address == "pub:40001/proxy/3000");
-    CHECK(direct_endpoint(docker, "pub", 3000)->through_agent);
-    CHECK(direct_endpoint(docker, "pub", 18080)->address == "pub:40001/proxy/18080");
-    CHECK(direct_endpoint(docker, "pub", 44772)->address == "pub:40001");
+    CHECK(direct_endpoint(docker, "pub", "sb", 8080)->address == "pub:40002");
+    CHECK_FALSE(direct_endpoint(docker, "pub", "sb", 8080)->through_agent);
+    CHECK(direct_endpoint(docker, "pub", "sb", 3000)->address == "pub:40001/proxy/3000");
+    CHECK(direct_endpoint(docker, "pub", "sb", 3000)->through_agent);
+    CHECK(direct_endpoint(docker, "pub", "sb", 18080)->address == "pub:40001/proxy/18080");
+    CHECK(direct_endpoint(docker, "pub", "sb", 44772)->address == "pub:40001");
 
     model::Endpoints host;
     host.host_network = true;
     for (std::uint16_t port : {44772, 8080, 18080, 1}) {
-        CHECK(direct_endpoint(host, "pub", port)->address == "pub:" + std::to_string(port));
+        CHECK(direct_endpoint(host, "pub", "sb", port)->address == "pub:" + std::to_string(port));
     }
 
     model::Endpoints native(model::AgentAddress("127.0.0.1", 40001));
-    CHECK(direct_endpoint(native, "pub", 44772)->address == "pub:40001");
-    CHECK_FALSE(direct_endpoint(native, "pub", 8080));
-    CHECK_FALSE(direct_endpoint(model::Endpoints(), "pub", 44772));
+    CHECK(direct_endpoint(native, "pub", "sb", 44772)->address == "pub:40001");
+    CHECK_FALSE(direct_endpoint(native, "pub", "sb", 8080));
+    CHECK_FALSE(direct_endpoint(model::Endpoints(), "pub", "sb", 44772));
 }
 
 TEST_CASE("clients that do not send headers of endpoints get the token in the path") {
@@ -52,36 +52,55 @@ TEST_CASE("clients that do not send headers of endpoints get the token in the pa
 
 TEST_CASE("the proxy goes to the sandbox's own address where it has one") {
     auto docker = bridged();
-    CHECK(choose_route(docker, 8000, true) == ProxyRoute("172.17.0.5", 8000, false));
-    CHECK(choose_route(docker, 44772, true) == ProxyRoute("172.17.0.5", 44772, true));
+    CHECK(choose_route(docker, "sb", 8000, true) == ProxyRoute("172.17.0.5", 8000, false));
+    CHECK(choose_route(docker, "sb", 44772, true) == ProxyRoute("172.17.0.5", 44772, true));
     // What listens on the sandbox's loopback only is reached by the agent.
-    CHECK(detour(docker, *choose_route(docker, 8000, true)) ==
+    CHECK(detour(docker, *choose_route(docker, "sb", 8000, true)) ==
           ProxyRoute("127.0.0.1", 40001, true));
     CHECK_FALSE(detour(docker, ProxyRoute("127.0.0.1", 40001, true)));
 }
 
 TEST_CASE("the proxy keeps to published ports behind a sidecar and where it is told to") {
     auto docker = bridged();
-    CHECK(choose_route(docker, 8000, false) == ProxyRoute("127.0.0.1", 40001, true));
-    CHECK(choose_route(docker, 8080, false) == ProxyRoute("127.0.0.1", 40002, false));
+    CHECK(choose_route(docker, "sb", 8000, false) == ProxyRoute("127.0.0.1", 40001, true));
+    CHECK(choose_route(docker, "sb", 8080, false) == ProxyRoute("127.0.0.1", 40002, false));
     docker.egress_token = "t";
-    CHECK(choose_route(docker, 8000, true) == ProxyRoute("127.0.0.1", 40001, true));
-    CHECK(choose_route(docker, 8080, true) == ProxyRoute("127.0.0.1", 40002, false));
+    CHECK(choose_route(docker, "sb", 18080, true) == ProxyRoute("127.0.0.1", 40001, true));
+    // What a sidecar is told must not pass through the sandbox.
+    docker.published.emplace_back(std::uint16_t{18080}, std::uint16_t{40003});
+    CHECK(choose_route(docker, "sb", 18080, true) == ProxyRoute("127.0.0.1", 40003, false));
+    CHECK(choose_route(docker, "sb", 8000, true) == ProxyRoute("127.0.0.1", 40001, true));
+    CHECK(choose_route(docker, "sb", 8080, true) == ProxyRoute("127.0.0.1", 40002, false));
 }
 
 TEST_CASE("the proxy of a runtime that publishes the agent alone goes through it") {
     model::Endpoints native(model::AgentAddress("127.0.0.1", 40001));
-    CHECK(choose_route(native, 8080, true) == ProxyRoute("127.0.0.1", 40001, true));
+    CHECK(choose_route(native, "sb", 8080, true) == ProxyRoute("127.0.0.1", 40001, true));
     native.internal_host = "10.77.0.2";
-    CHECK(choose_route(native, 8080, true) == ProxyRoute("10.77.0.2", 8080, false));
-    CHECK(choose_route(native, 44772, true) == ProxyRoute("127.0.0.1", 40001, true));
-    CHECK_FALSE(choose_route(model::Endpoints(), 80, true));
+    CHECK(choose_route(native, "sb", 8080, true) == ProxyRoute("10.77.0.2", 8080, false));
+    CHECK(choose_route(native, "sb", 44772, true) == ProxyRoute("127.0.0.1", 40001, true));
+    CHECK_FALSE(choose_route(model::Endpoints(), "sb", 80, true));
+}
+
+TEST_CASE("a host that enforces for many answers for each under a path of its own") {
+    model::Endpoints native(model::AgentAddress("127.0.0.1", 40001));
+    native.egress_token = "t";
+    native.egress_port = 41000;
+    CHECK(direct_endpoint(native, "pub", "sb", 18080)->address == "pub:41000/sandboxes/sb");
+    CHECK_FALSE(direct_endpoint(native, "pub", "sb", 18080)->through_agent);
+    const auto route = choose_route(native, "sb", 18080, true);
+    REQUIRE(route);
+    CHECK(route->port == 41000);
+    CHECK_FALSE(route->through_agent);
+    CHECK(route_target(*route, 18080, "/policy?x=1") == "/sandboxes/sb/policy?x=1");
+    CHECK_FALSE(detour(native, *route));
+    CHECK(choose_route(native, "sb", 8000, true) == ProxyRoute("127.0.0.1", 40001, true));
 }
 
 TEST_CASE("in the host's network ports are the host's") {
     model::Endpoints host(model::AgentAddress("127.0.0.1", 44772));
     host.host_network = true;
-    CHECK(choose_route(host, 80, true) == ProxyRoute("127.0.0.1", 80, false));
-    CHECK(choose_route(host, 44772, false) == ProxyRoute("127.0.0.1", 44772, true));
+    CHECK(choose_route(host, "sb", 80, true) == ProxyRoute("127.0.0.1", 80, false));
+    CHECK(choose_route(host, "sb", 44772, false) == ProxyRoute("127.0.0.1", 44772, true));
     CHECK_FALSE(detour(host, ProxyRoute("127.0.0.1", 80, false)));
 }

@@ -70,6 +70,9 @@ class Engine {
     /// for an unknown image, `unauthenticated` or `permission_denied` for refused credentials where
     /// its words tell, else `bad_gateway`. Cancelling the caller ends the pull.
     Awaitable<Status> pull_image(PullRequest request);
+    /// Takes in an archive as `docker save` writes it. Fails with what the engine says in
+    /// mid-stream.
+    Awaitable<Status> load_image(std::string tar);
     /// Succeeds when it is not there. `conflict` when a container uses it.
     Awaitable<Status> remove_image(std::string image, bool force = false);
     Awaitable<Status> tag_image(std::string image, std::string repository, std::string tag);

@@ -60,6 +60,24 @@ Awaitable<Status> Engine::pull_image(PullRequest request) {
     }
 }
 
+Awaitable<Status> Engine::load_image(std::string tar) {
+    Transport& transport = state_->transport;
+    EngineCall call("POST", "/images/load");
+    call.with("quiet", "1");
+    call.content_type = "application/x-tar";
+    call.content = std::move(tar);
+    auto stream = co_await transport.open(std::move(call), transport.options().call_timeout);
+    if (!stream) co_return stream.error();
+    DocumentStream lines(std::move(*stream), transport.options().max_line);
+    while (true) {
+        auto document = co_await lines.next();
+        if (!document) co_return document.error();
+        if (!*document) co_return Status();
+        auto progress = decode_pull_line(**document);
+        if (!progress) co_return transport.named(progress.error());
+    }
+}
+
 Awaitable<Status> Engine::remove_image(std::string image, bool force) {
     EngineCall call("DELETE", "/images/" + image_part(image));
     if (force) call.with("force", "1");

@@ -3,6 +3,7 @@
 #include "base/log.hpp"
 #include "net/dns/resolver_settings.hpp"
 #include "net/route_socket.hpp"
+#include "runtime/native/egress/egress_sockets.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/network/firewall.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
@@ -144,9 +145,16 @@ Status prepare_network(Host& host) {
     if (auto s = add_gateways(*routes, host); !s) return s;
     if (auto s = write_file("/proc/sys/net/ipv4/ip_forward", "1"); !s) return s;
     prepare_resolver(host);
+    std::optional<net::Ipv6Address> gateway6;
+    if (host.range6) gateway6 = host.gateway6();
+    auto egress = open_egress_sockets(host.gateway(), gateway6, host.options.publish_host,
+                                      host.options.own_directory() / "egress-port");
+    if (!egress) return egress.error().within("egress control");
+    host.egress_sockets = std::move(*egress);
     FirewallOptions firewall(host.firewall_table(), host.range, host.link_prefix());
     firewall.range6 = host.range6;
     firewall.resolver_port = host.resolver_sockets.port;
+    firewall.egress_ports = {host.egress_sockets.dns_port, host.egress_sockets.intercept_port};
     return install_firewall(firewall);
 }
 

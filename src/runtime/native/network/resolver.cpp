@@ -2,10 +2,9 @@
 
 #include "base/log.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/network/gateway_socket.hpp"
 #include "runtime/native/spawner/message_socket.hpp"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -20,36 +19,21 @@ namespace {
 constexpr int attempts = 16;
 constexpr std::chrono::seconds restart_delay{1};
 
-Result<UniqueFd> bind_socket(int type, net::Ipv4Address address, std::uint16_t& port) {
-    UniqueFd fd(::socket(AF_INET, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd) return last_error("socket");
-    sockaddr_in place{};
-    place.sin_family = AF_INET;
-    place.sin_addr.s_addr = htonl(address.to_uint());
-    place.sin_port = htons(port);
-    auto* generic = reinterpret_cast<sockaddr*>(&place);
-    socklen_t size = sizeof place;
-    if (::bind(fd.get(), generic, size) < 0) return last_error("bind " + address.to_string());
-    if (::getsockname(fd.get(), generic, &size) < 0) return last_error("getsockname");
-    port = ntohs(place.sin_port);
-    return fd;
-}
-
 }  // namespace
 
 Result<ResolverSockets> open_resolver_sockets(net::Ipv4Address gateway) {
     Error last;
     for (int round = 0; round < attempts; ++round) {
         ResolverSockets sockets;
-        auto udp = bind_socket(SOCK_DGRAM, gateway, sockets.port);
+        auto udp = bind_gateway(SOCK_DGRAM, gateway, sockets.port);
         if (!udp) return udp.error();
-        auto tcp = bind_socket(SOCK_STREAM, gateway, sockets.port);
-        if (tcp && ::listen(tcp->get(), 256) == 0) {
+        auto tcp = bind_gateway(SOCK_STREAM, gateway, sockets.port);
+        if (tcp) {
             sockets.udp = std::move(*udp);
             sockets.tcp = std::move(*tcp);
             return sockets;
         }
-        last = tcp ? last_error("listen") : tcp.error();
+        last = tcp.error();
     }
     return last;
 }

@@ -2,6 +2,7 @@
 #include "net/task.hpp"
 #include "runtime/native/confinement/capabilities.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/kernel/signals.hpp"
 #include "runtime/native/network/resolver.hpp"
 #include "runtime/native/network/resolver_service.hpp"
 #include "runtime/native/spawner/message_socket.hpp"
@@ -54,17 +55,6 @@ Result<Inherited> keep_only(UniqueFd control, const ResolverSockets& sockets) {
     return kept;
 }
 
-void reset_signals() {
-    for (int number = 1; number < NSIG; ++number)
-        ::signal(number, SIG_DFL);
-    // It ends with its socket.
-    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGPIPE})
-        ::signal(number, SIG_IGN);
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
 Status drop_privileges() {
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
@@ -105,7 +95,8 @@ Awaitable<void> read_control(std::shared_ptr<ResolverService> service,
 }  // namespace
 
 void run_resolver(const Host& host, UniqueFd control) {
-    reset_signals();
+    // It ends with its socket.
+    reset_signals({SIGTERM, SIGINT, SIGHUP, SIGPIPE});
     auto kept = keep_only(std::move(control), host.resolver_sockets);
     if (!kept || !drop_privileges()) ::_exit(1);
     ::prctl(PR_SET_NAME, "osb-resolver");

@@ -181,9 +181,7 @@ Status SandboxTable::choose_network(const Sandbox& sandbox) {
     return join_network(sandbox, request.network, request.hostname);
 }
 
-Status SandboxTable::activate(Sandbox& sandbox, SlotParts parts) {
-    sandbox.state = State::starting;
-    sandbox.parts = std::move(parts);
+Status SandboxTable::activate(Sandbox& sandbox) {
     sandbox.parts.address6 = host_->address6(sandbox.parts.slot);
     if (auto s = fit_layer(sandbox); !s) return s.error().within("writable layer");
     auto built = build_parts(sandbox);

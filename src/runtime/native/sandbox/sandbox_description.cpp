@@ -88,6 +88,13 @@ std::string format_description(const SandboxDescription& description) {
     out["hostname"] = description.hostname;
     out["network"] = description.network;
     out["noNetwork"] = description.no_network;
+    if (description.egress.wanted) {
+        json::object settings;
+        for (const auto& [name, value] : description.egress.environment)
+            settings[name] = value;
+        out["networkPolicy"] = description.egress.policy;
+        out["egressEnvironment"] = std::move(settings);
+    }
     json::array published;
     for (const auto& [inside, outside] : description.published)
         published.push_back({inside, outside});
@@ -127,6 +134,9 @@ Result<SandboxDescription> parse_description(std::string_view text) {
     out.hostname = take(json::get_string(object, "hostname"), status);
     out.network = take(json::get_string(object, "network"), status);
     out.no_network = take(json::get_bool(object, "noNetwork"), status);
+    out.egress.wanted = json::find(object, "networkPolicy") != nullptr;
+    out.egress.policy = take(json::get_string(object, "networkPolicy"), status);
+    out.egress.environment = take(json::get_string_map(object, "egressEnvironment"), status);
     auto published = take_ports(object);
     if (!published) return published.error();
     out.published = std::move(*published);

@@ -24,6 +24,7 @@ struct SandboxDescription {
     std::string hostname;
     std::string network;  ///< shared one, with its tenant; empty: none
     bool no_network = false;
+    EgressTerms egress;  ///< of copies, as it was when they were made; without token
     /// Ports of its own with those of the host that lead to them.
     std::vector<std::pair<std::uint16_t, std::uint16_t>> published;
     Timestamp created_at{};

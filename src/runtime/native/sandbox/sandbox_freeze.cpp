@@ -135,7 +135,10 @@ void SandboxTable::copy_layers(const Entry& sandbox) {
     record.layers.insert(record.layers.end(), description->snapshot_layers.begin(),
                          description->snapshot_layers.end());
     record.image = description->image;
-    if (sandbox->copying->for_copies) record.source = std::move(*description);
+    if (sandbox->copying->for_copies) {
+        description->egress = egress_->terms(sandbox->id);
+        record.source = std::move(*description);
+    }
     if (record.layers.size() + record.image.layers.size() > max_lowers) {
         return end_snapshot(
             sandbox, Error(ErrorCode::conflict,

@@ -40,7 +40,9 @@ void SandboxTable::create(CreateRequest request, Created done) {
     pool_->begin_service();
     pool_->note_image(!sandbox->request.usr.empty());
     if (begin_warm(sandbox)) {
-        if (!sandbox->failure) follow_start(sandbox, allowed);
+        if (sandbox->failure) return;
+        follow_start(sandbox, allowed);
+        if (sandbox->request.egress.wanted) guard_first(sandbox);
         return;
     }
     pool_->take([this, sandbox, allowed](Result<SlotParts> parts) {
@@ -49,14 +51,48 @@ void SandboxTable::create(CreateRequest request, Created done) {
             forget(sandbox, {});
             return;
         }
-        const bool unwanted = !sandbox->destroyed.empty();
-        if (auto status = activate(*sandbox, std::move(*parts)); !status) {
-            fail(sandbox, status.error());
-            return;
-        }
-        if (unwanted) return fail(sandbox, Error(ErrorCode::cancelled, "destroyed meanwhile"));
-        follow_start(sandbox, allowed);
+        sandbox->state = State::starting;
+        sandbox->parts = std::move(*parts);
+        begin(sandbox, allowed);
     });
+}
+
+/// It has its slot; what that is to be is told once its packets are judged.
+void SandboxTable::begin(const Entry& sandbox, EventLoop::Clock::duration allowed) {
+    if (!sandbox->destroyed.empty()) {
+        return fail(sandbox, Error(ErrorCode::cancelled, "destroyed meanwhile"));
+    }
+    if (sandbox->request.egress.wanted) {
+        follow_start(sandbox, allowed);
+        return guard_first(sandbox);
+    }
+    if (auto status = activate(*sandbox); !status) return fail(sandbox, status.error());
+    follow_start(sandbox, allowed);
+}
+
+void SandboxTable::guard_first(const Entry& sandbox) {
+    GuardRecord record;
+    record.id = sandbox->id;
+    record.link = host_->link_name(sandbox->parts.slot);
+    record.addresses.push_back(host_->address(sandbox->parts.slot).to_string());
+    if (const auto six = host_->address6(sandbox->parts.slot)) {
+        record.addresses.push_back(six->to_string());
+    }
+    record.egress = sandbox->request.egress;
+    egress_->guard(std::move(record),
+                   [this, weak = std::weak_ptr(sandbox)](Result<std::string> authority) {
+                       if (const auto held = weak.lock()) on_guarded(held, std::move(authority));
+                   });
+}
+
+void SandboxTable::on_guarded(const Entry& sandbox, Result<std::string> authority) {
+    if (sandbox->state != State::starting || sandbox->failure) return;
+    if (!authority) return fail(sandbox, authority.error());
+    // The slot has no use for the rest.
+    sandbox->request.egress = {};
+    sandbox->request.authority = std::move(*authority);
+    auto status = sandbox->from_warm ? settle_warm(*sandbox) : activate(*sandbox);
+    if (!status) fail(sandbox, status.error());
 }
 
 /// The slot has all it needs; it answers or dies.
@@ -115,6 +151,7 @@ void SandboxTable::on_ready(Sandbox& sandbox) {
     ports.agent = sandbox.port;
     for (const auto& [inside, outside] : sandbox.published)
         ports.published.push_back(outside);
+    if (egress_->guards(sandbox.id)) ports.egress = host_->egress_sockets.api_port;
     answer(sandbox, std::move(ports));
 }
 
@@ -170,6 +207,7 @@ void SandboxTable::on_death(const Entry& sandbox) {
                    {{"sandbox", sandbox->id}, {"reason", s.error().message()}});
     }
     networks_->leave(sandbox->parts.slot);
+    egress_->release(sandbox->id);
     if (exited_) exited_(sandbox->id, *sandbox->exit);
 }
 
@@ -215,6 +253,7 @@ void SandboxTable::remove(const Entry& sandbox) {
     sandbox->death_watch.reset();
     const SlotId slot = sandbox->parts.slot;
     networks_->leave(slot);
+    egress_->release(sandbox->id);
     // Mounts and namespaces go with the last descriptor.
     sandbox->parts = {};
     sandbox->scaffold.clear();
@@ -240,6 +279,10 @@ std::vector<Observed> SandboxTable::list() const {
         item.id = id;
         item.endpoints.agent = {host_->options.publish_host, sandbox->port};
         item.endpoints.published = sandbox->published;
+        if (egress_->guards(id)) {
+            item.endpoints.egress_port = host_->egress_sockets.api_port;
+            item.endpoints.egress_token = egress_->token(id);
+        }
         item.paused = sandbox->paused && !sandbox->exit;
         item.exit = sandbox->exit;
     }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "runtime/native/claim_volumes.hpp"
+#include "runtime/native/egress/egress_guard.hpp"
 #include "runtime/native/inspection_text.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/network/networks.hpp"
@@ -28,12 +29,13 @@ class SandboxTable {
   public:
     /// Borrows all.
     SandboxTable(EventLoop& loop, const Host& host, SlotPool& pool, SnapshotTable& snapshots,
-                 Networks& networks, Journal journal)
+                 Networks& networks, EgressGuard& egress, Journal journal)
         : loop_(&loop),
           host_(&host),
           pool_(&pool),
           snapshots_(&snapshots),
           networks_(&networks),
+          egress_(&egress),
           claims_(host.options.state_directory),
           jobs_(loop, host),
           journal_(std::move(journal)) {}
@@ -67,6 +69,7 @@ class SandboxTable {
     /// A line "id serial" for each of at most `limit` sandboxes that run.
     [[nodiscard]] std::string slots(std::size_t limit) const;
     [[nodiscard]] std::size_t size() const { return sandboxes_.size(); }
+    [[nodiscard]] bool runs(const std::string& id) const { return find_running(id).has_value(); }
     /// Keeps slots warm for these images, and for no others.
     void keep_warm(std::vector<CreateRequest> images);
     /// Ends all of them, also those being made.
@@ -118,16 +121,22 @@ class SandboxTable {
         std::vector<UniqueFd> scaffold;       ///< of its mounts, dropped when nobody waits
         std::string warm_key;                 ///< of a slot that is being made warm
         EventLoop::Clock::time_point warm_by{};
+        bool from_warm = false;  ///< its slot waited warm and has to be told what it is now
     };
     using Entry = std::shared_ptr<Sandbox>;
 
-    Status activate(Sandbox& sandbox, SlotParts parts);
+    void begin(const Entry& sandbox, EventLoop::Clock::duration allowed);
+    void guard_first(const Entry& sandbox);
+    void on_guarded(const Entry& sandbox, Result<std::string> authority);
+    Status activate(Sandbox& sandbox);
     Status write_down(Sandbox& sandbox, const SandboxDescription& description) const;
     void follow_start(const Entry& sandbox, EventLoop::Clock::duration allowed);
     bool begin_warm(const Entry& sandbox);
     void tend_warm_after(EventLoop::Clock::duration delay);
     [[nodiscard]] bool can_mount_ahead() const;
-    Status hand_over(Sandbox& sandbox, const Sandbox& warm) const;
+    Status hand_over(Sandbox& sandbox, const SlotParts& warm) const;
+    Status settle_warm(Sandbox& sandbox) const;
+    Status forget_request(Sandbox& sandbox) const;
     void start_warm(const WarmSlots::Order& order);
     void fail_warm(const std::string& key, const Error& error);
     void end_warm(SlotId slot);
@@ -171,6 +180,7 @@ class SandboxTable {
     SlotPool* pool_;
     SnapshotTable* snapshots_;
     Networks* networks_;
+    EgressGuard* egress_;
     ClaimVolumes claims_;
     BackgroundJobs jobs_;
     Journal journal_;

@@ -96,7 +96,9 @@ void SandboxTable::start_warm(const WarmSlots::Order& order) {
         if (!parts) return fail_warm(sandbox->warm_key, parts.error());
         const SlotId slot = parts->slot;
         warming_.emplace(slot.serial, sandbox);
-        if (auto status = activate(*sandbox, std::move(*parts)); !status) {
+        sandbox->state = State::starting;
+        sandbox->parts = std::move(*parts);
+        if (auto status = activate(*sandbox); !status) {
             fail_warm(sandbox->warm_key, status.error());
             (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
         } else {
@@ -172,7 +174,10 @@ bool SandboxTable::begin_warm(const Entry& sandbox) {
         const auto found = warming_.find(slot->serial);
         if (found == warming_.end()) continue;
         const Entry warm = found->second;
-        if (auto status = hand_over(*sandbox, *warm); !status) {
+        // One that is to be guarded is told when it is.
+        sandbox->from_warm = sandbox->request.egress.wanted;
+        auto status = sandbox->from_warm ? Status() : hand_over(*sandbox, warm->parts);
+        if (!status) {
             log::warn("a warm slot is of no use", {{"reason", status.error().message()}});
             (void)signal_process(warm->parts.pidfd.get(), SIGKILL);
             continue;
@@ -182,23 +187,35 @@ bool SandboxTable::begin_warm(const Entry& sandbox) {
         sandbox->parts = std::move(warm->parts);
         sandbox->port = warm->port;
         sandbox->state = State::starting;
-        const SandboxDescription description = describe(sandbox->request);
-        ::explicit_bzero(sandbox->request.agent_token.data(), sandbox->request.agent_token.size());
-        sandbox->request = {};
-        if (auto s = write_down(*sandbox, description); !s) fail(sandbox, s.error());
+        if (sandbox->from_warm) return true;
+        if (auto s = forget_request(*sandbox); !s) fail(sandbox, s.error());
         return true;
     }
     return false;
 }
 
+/// A slot that waited warm learns whose it is.
+Status SandboxTable::settle_warm(Sandbox& sandbox) const {
+    if (auto s = hand_over(sandbox, sandbox.parts); !s) return s.error().within("warm slot");
+    return forget_request(sandbox);
+}
+
+/// Only what a spawner to come has to know is kept of it.
+Status SandboxTable::forget_request(Sandbox& sandbox) const {
+    const SandboxDescription description = describe(sandbox.request);
+    ::explicit_bzero(sandbox.request.agent_token.data(), sandbox.request.agent_token.size());
+    sandbox.request = {};
+    return write_down(sandbox, description);
+}
+
 /// What a slot that is somebody's now has to know. Nothing of it may stay here.
-Status SandboxTable::hand_over(Sandbox& sandbox, const Sandbox& warm) const {
-    const auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(warm.parts.slot));
+Status SandboxTable::hand_over(Sandbox& sandbox, const SlotParts& warm) const {
+    const auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(warm.slot));
     if (auto s = cgroup.set_limits(sandbox.request.limits); !s) return s.error().within("limits");
     cgroup.set_requests(sandbox.request.cpu_request, sandbox.request.memory_request);
-    if (auto s = set_hostname(warm.parts.pidfd.get(), sandbox.request.hostname); !s) return s;
+    if (auto s = set_hostname(warm.pidfd.get(), sandbox.request.hostname); !s) return s;
     std::string bytes = encode(sandbox.request);
-    auto sent = send_message(warm.parts.control.get(), bytes);
+    auto sent = send_message(warm.control.get(), bytes);
     ::explicit_bzero(bytes.data(), bytes.size());
     return sent;
 }

@@ -1,6 +1,9 @@
 #include "runtime/native/slot/slot_agent.hpp"
 
+#include "agent/certificates.hpp"
+#include "base/log.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/kernel/signals.hpp"
 #include "runtime/native/spawner/message_socket.hpp"
 
 #include <sys/prctl.h>
@@ -50,6 +53,19 @@ bool only_waits(const std::vector<std::string>& entrypoint) {
     return std::ranges::equal(entrypoint, kWait);
 }
 
+/// What intercepts its HTTPS signs for the servers: its programs are to take that.
+void trust_authority(const std::string& authority, Environment& environment) {
+    if (authority.empty()) return;
+    const agent::EgressCertificate certificate;
+    if (!certificate.place(authority)) {
+        log::warn("programs cannot trust egress control: its certificate has no place");
+        return;
+    }
+    agent::Environment trusting(environment);
+    certificate.trust(trusting);
+    environment = trusting.pairs();
+}
+
 }  // namespace
 
 Status settle_process() {
@@ -58,11 +74,7 @@ Status settle_process() {
     for (const int fd : {0, 1, 2})
         ::dup2(null, fd);
     ::close(null);
-    for (int number = 1; number < NSIG; ++number)
-        ::signal(number, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    ::sigprocmask(SIG_SETMASK, &none, nullptr);
+    reset_signals();
     ::setsid();
     ::umask(022);
     rename_process("opensandbox exec");
@@ -97,6 +109,7 @@ agent::AgentOptions agent_options(Beginning beginning) {
     options.warm = std::move(beginning.warm);
     options.access_token = std::move(request.agent_token);
     options.environment = beginning.activated.environment(request);
+    trust_authority(request.authority, options.environment);
     options.working_directory = std::move(request.working_directory);
     options.uid = beginning.activated.uid;
     options.gid = beginning.activated.gid;

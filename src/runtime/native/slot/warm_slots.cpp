@@ -29,6 +29,8 @@ CreateRequest base_of(CreateRequest request) {
     request.memory_request = 0;
     request.agent_token.clear();
     request.hostname.clear();
+    request.egress = {};
+    request.authority.clear();
     return request;
 }
 

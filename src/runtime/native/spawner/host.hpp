@@ -6,6 +6,7 @@
 #include "net/ipv6_range.hpp"
 #include "net/route_socket.hpp"
 #include "runtime/native/confinement/cgroup.hpp"
+#include "runtime/native/egress/egress_sockets.hpp"
 #include "runtime/native/spawner/protocol.hpp"
 #include "runtime/native/spawner/spawner_options.hpp"
 
@@ -53,6 +54,7 @@ struct Host {
     std::vector<sock_filter> filter;  ///< system call filter of the sandboxes
     std::string resolver;             ///< text for /etc/resolv.conf inside
     ResolverSockets resolver_sockets;
+    EgressSockets egress_sockets;
     std::uint32_t mtu = 1500;    ///< of links: that of the host's way out
     std::uint32_t ids = 65'536;  ///< of a slot; fewer where this user has fewer
     /// What sandboxes go without here, a phrase each: for the server's log and for diagnostics.
@@ -62,6 +64,8 @@ struct Host {
     [[nodiscard]] std::string link_prefix() const { return native::link_prefix(tag); }
     [[nodiscard]] std::string link_name(SlotId slot) const;
     [[nodiscard]] std::string firewall_table() const { return "opensandbox_" + tag; }
+    /// Of egress control; kept by the enforcer.
+    [[nodiscard]] std::string egress_table() const { return firewall_table() + "_egress"; }
     [[nodiscard]] std::string cgroup_group() const { return native::cgroup_group(tag); }
     [[nodiscard]] std::filesystem::path slot_directory(SlotId slot) const;
     /// Whether sandboxes run on gVisor's kernel.

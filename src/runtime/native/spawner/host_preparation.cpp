@@ -1,4 +1,5 @@
 #include "base/log.hpp"
+#include "egress/rules/host_table.hpp"
 #include "runtime/native/confinement/seccomp_filter.hpp"
 #include "runtime/native/gvisor/gvisor_program.hpp"
 #include "runtime/native/kernel/kernel.hpp"
@@ -148,6 +149,9 @@ void unprepare_host(const Host& host) {
     if (host.network()) {
         if (auto s = remove_firewall(host.firewall_table()); !s) {
             log::warn("firewall stays behind", {{"reason", s.error().message()}});
+        }
+        if (auto s = egress::rules::HostTable::remove(host.egress_table()); !s) {
+            log::warn("egress control's table stays behind", {{"reason", s.error().message()}});
         }
         remove_gateways(host);
     }

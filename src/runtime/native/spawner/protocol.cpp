@@ -13,6 +13,7 @@ constexpr std::size_t max_elements = 10'000;
 
 void fields(auto& a, VolumeMount& m);
 void fields(auto& a, CreateRequest& m);
+void fields(auto& a, EgressTerms& m);
 
 class Writer {
   public:
@@ -52,6 +53,7 @@ class Writer {
     }
     void put(VolumeMount& volume) { fields(*this, volume); }
     void put(CreateRequest& request) { fields(*this, request); }
+    void put(EgressTerms& terms) { fields(*this, terms); }
     void put(std::optional<Exit>& exit);
 
     std::string take() { return std::move(out_); }
@@ -112,6 +114,7 @@ class Reader {
     }
     void put(VolumeMount& volume) { fields(*this, volume); }
     void put(CreateRequest& request) { fields(*this, request); }
+    void put(EgressTerms& terms) { fields(*this, terms); }
     void put(std::optional<Exit>& exit);
 
     [[nodiscard]] bool finished() const { return good_ && in_.empty(); }
@@ -147,7 +150,7 @@ void fields(auto& a, SlotId& m) {
     put_all(a, m.serial, m.index);
 }
 void fields(auto& a, Hello& m) {
-    put_all(a, m.version, m.pool.size, m.pool.max, m.pool.idle_seconds);
+    put_all(a, m.version, m.pool.size, m.pool.max, m.pool.idle_seconds, m.egress);
 }
 void fields(auto& a, HelloReply& m) {
     put_all(a, m.version, m.program, m.address_range, m.address_range6, m.publish_host, m.runsc,
@@ -160,13 +163,16 @@ void fields(auto& a, CreateRequest& m) {
             m.limits.network_rate, m.limits.io_read_rate, m.limits.io_write_rate, m.cpu_request,
             m.memory_request, m.volumes, m.claims, m.own_claims, m.start_seconds, m.hooks,
             m.agent_token, m.hostname, m.no_network, m.network, m.published, m.warm,
-            m.warm_pool.size, m.warm_pool.max, m.warm_pool.idle_seconds);
+            m.warm_pool.size, m.warm_pool.max, m.warm_pool.idle_seconds, m.egress, m.authority);
+}
+void fields(auto& a, EgressTerms& m) {
+    put_all(a, m.wanted, m.policy, m.token, m.environment);
 }
 void fields(auto& a, WarmImages& m) {
     put_all(a, m.images);
 }
 void fields(auto& a, CreateReply& m) {
-    put_all(a, m.request, m.ports.agent, m.ports.published);
+    put_all(a, m.request, m.ports.agent, m.ports.published, m.ports.egress);
 }
 void fields(auto& a, DestroyRequest& m) {
     put_all(a, m.request, m.id);
@@ -176,7 +182,8 @@ void fields(auto& a, ListRequest& m) {
 }
 void fields(auto& a, ObservedReply& m) {
     put_all(a, m.request, m.sandbox.id, m.sandbox.endpoints.agent.host,
-            m.sandbox.endpoints.agent.port, m.sandbox.endpoints.published, m.sandbox.paused,
+            m.sandbox.endpoints.agent.port, m.sandbox.endpoints.published,
+            m.sandbox.endpoints.egress_port, m.sandbox.endpoints.egress_token, m.sandbox.paused,
             m.sandbox.exit);
 }
 void fields(auto& a, DoneReply& m) {
@@ -239,6 +246,17 @@ void fields(auto& a, SlotsRequest& m) {
 void fields(auto& a, NetworkMember& m) {
     put_all(a, m.address, m.address6, m.network, m.names);
 }
+void fields(auto& a, EnforcerStart& m) {
+    put_all(a, m.table, m.gateway4, m.gateway6, m.dns_port, m.intercept_port, m.log_group,
+            m.settings);
+}
+void fields(auto& a, GuardRequest& m) {
+    put_all(a, m.request, m.id, m.link, m.addresses, m.egress);
+}
+void fields(auto& a, ReleaseRequest& m) {
+    put_all(a, m.id);
+}
+void fields(auto&, SettleRequest&) {}
 void fields(auto& a, TextReply& m) {
     put_all(a, m.request, m.text);
 }

@@ -16,7 +16,7 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 5;
+inline constexpr std::uint32_t protocol_version = 6;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -32,6 +32,7 @@ struct SlotId {
 struct Hello {
     std::uint32_t version = protocol_version;
     PoolSettings pool;
+    Environment egress;  ///< the host's settings of egress control, as a sidecar would have them
 };
 
 /// The spawner's answer; the connection serves requests from here on.
@@ -54,6 +55,14 @@ struct VolumeMount {
     bool read_only = false;
     bool bucket = false;     ///< a mount of its own, whose file system may shift no ids
     std::uint64_t size = 0;  ///< bytes; of what is in memory only
+};
+
+/// What a sandbox may reach, and who may change that.
+struct EgressTerms {
+    bool wanted = false;
+    std::string policy;       ///< JSON
+    std::string token;        ///< of its egress API
+    Environment environment;  ///< what the request says of it: OPENSANDBOX_EGRESS_*
 };
 
 /// Makes a sandbox. Passed on to the slot as it is, with the slot's own fields filled in.
@@ -85,6 +94,8 @@ struct CreateRequest {
     std::vector<std::uint32_t> published;  ///< its ports that get one of the host's
     std::string warm;                      ///< programs started ahead in its slots, JSON, or empty
     PoolSettings warm_pool{0, 0, 60};      ///< how many such slots
+    EgressTerms egress;
+    std::string authority;  ///< PEM; what its programs are to trust besides: of the interceptor
 };
 
 /// The images whose slots a server wants warm, each as a request for a sandbox of it.
@@ -96,6 +107,7 @@ struct WarmImages {
 struct HostPorts {
     std::uint16_t agent = 0;
     std::vector<std::uint32_t> published;  ///< in the request's order
+    std::uint16_t egress = 0;              ///< of the egress API; 0: it is not guarded
 };
 
 struct CreateReply {
@@ -213,6 +225,31 @@ struct NetworkMember {
     std::vector<std::string> names;
 };
 
+/// Spawner to enforcer: where it works, with its sockets as descriptors: DNS by UDP and TCP,
+/// interception, each for IPv4 and then, where there is IPv6, for that; last the API.
+struct EnforcerStart {
+    std::string table;
+    std::string gateway4;
+    std::string gateway6;  ///< or empty
+    std::uint16_t dns_port = 0;
+    std::uint16_t intercept_port = 0;
+    std::uint16_t log_group = 0;
+    Environment settings;  ///< the host's
+};
+/// Answered by a TextReply with the interceptor's authority, PEM.
+struct GuardRequest {
+    std::uint64_t request = 0;
+    std::string id;
+    std::string link;
+    std::vector<std::string> addresses;  ///< that it may send from
+    EgressTerms egress;
+};
+struct ReleaseRequest {
+    std::string id;
+};
+/// All that live have been named: what else an earlier enforcer guarded is gone.
+struct SettleRequest {};
+
 /// Slot to its maker: the blank waits; or to the spawner: a command works.
 struct SlotReady {};
 
@@ -221,7 +258,8 @@ using Message =
                  ObservedReply, DoneReply, FailedReply, ExitNotice, FiguresNotice, MakeSlot,
                  RemoveSlot, SlotMade, SlotFailed, SlotRemoved, SlotReady, PauseRequest,
                  ResumeRequest, SnapshotRequest, RemoveSnapshotRequest, LogsRequest, InspectRequest,
-                 TextReply, SlotsRequest, NetworkMember, WarmImages>;
+                 TextReply, SlotsRequest, NetworkMember, WarmImages, EnforcerStart, GuardRequest,
+                 ReleaseRequest, SettleRequest>;
 
 std::string encode(const Message& message);
 

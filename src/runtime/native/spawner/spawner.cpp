@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <fcntl.h>
 #include <unistd.h>
 
 namespace opensandbox::runtime::native {
@@ -24,7 +23,6 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr std::size_t max_peers = 16;
-constexpr std::size_t max_outgoing = 20'000;
 /// Without server and sandboxes it stays this long, so that a restart of the server finds it.
 constexpr auto idle_time = 3s;
 /// Figures are for people: telling them must not cost a request anything.
@@ -56,7 +54,8 @@ Spawner::Spawner(std::unique_ptr<EventLoop> loop, const Host& host, Journal jour
       snapshots_(*loop_, host),
       resolver_(*loop_, host),
       networks_(host, resolver_),
-      sandboxes_(*loop_, host, pool_, snapshots_, networks_, std::move(journal)),
+      egress_(*loop_, host),
+      sandboxes_(*loop_, host, pool_, snapshots_, networks_, egress_, std::move(journal)),
       socket_(std::move(socket)) {}
 
 Status Spawner::start() {
@@ -65,6 +64,7 @@ Status Spawner::start() {
     auto kept = sandboxes_.adopt();
     if (!kept) return kept.error();
     if (auto s = remove_leftovers(*kept); !s) return s;
+    egress_.adopt([this](const std::string& id) { return sandboxes_.runs(id); });
     if (host_->network()) sweep_gateways(*host_);
     if (auto s = snapshots_.start([this] { return sandboxes_.snapshot_layers(); }); !s) return s;
     if (auto s = pool_.start(*kept, fixed_pool(host_->options.pool_size)); !s) return s;
@@ -180,6 +180,10 @@ void Spawner::on_connect() {
     widen_buffers(fd.get());
     auto peer = std::make_shared<Connection>();
     peer->socket = std::move(fd);
+    peer->outgoing =
+        std::make_unique<MessageQueue>(*loop_, peer->socket.get(), [this, weak = Peer(peer)] {
+            if (const auto held = weak.lock()) close(held);
+        });
     peer->watch = loop_->watch(peer->socket.get(), EPOLLIN, [this, weak = Peer(peer)](auto) {
         if (const auto held = weak.lock()) on_message(held);
     });
@@ -189,7 +193,6 @@ void Spawner::on_connect() {
 void Spawner::close(const std::shared_ptr<Connection>& peer) {
     peer->broken = true;
     peer->watch.reset();
-    peer->writable.reset();
     peers_.remove(peer);
     for (const std::string& snapshot : peer->snapshots)
         sandboxes_.cancel_snapshot(snapshot);
@@ -222,6 +225,7 @@ void Spawner::greet(const std::shared_ptr<Connection>& peer, const Hello& hello)
     pool.size = std::min(pool.size, 1000U);
     pool.max = std::min(pool.max, 1000U);
     pool_.resize(pool);
+    egress_.configure(hello.egress);
 }
 
 void Spawner::handle(const std::shared_ptr<Connection>& peer, Message message) {
@@ -301,31 +305,7 @@ std::function<void(const Status&)> Spawner::settle(const Peer& peer, std::uint64
 void Spawner::send(const Peer& peer, const Message& message) {
     const auto held = peer.lock();
     if (!held || held->broken) return;
-    held->outgoing.push_back(encode(message));
-    if (held->outgoing.size() > max_outgoing) {
-        log::error("a server does not read its answers and is let go");
-        return close(held);
-    }
-    if (held->outgoing.size() == 1) flush(held);
-}
-
-void Spawner::flush(const std::shared_ptr<Connection>& peer) {
-    while (!peer->outgoing.empty()) {
-        auto sent = send_message(peer->socket.get(), peer->outgoing.front());
-        if (!sent && sent.error().code() != ErrorCode::resource_exhausted) return close(peer);
-        if (!sent) {
-            // A second descriptor, since one cannot be watched twice.
-            UniqueFd copy(::fcntl(peer->socket.get(), F_DUPFD_CLOEXEC, 3));
-            peer->writable.reset();
-            peer->writable =
-                loop_->watch(copy.get(), EPOLLOUT | EPOLLONESHOT, [this, weak = Peer(peer)](auto) {
-                    if (const auto held = weak.lock()) flush(held);
-                });
-            peer->writable_descriptor = std::move(copy);
-            return;
-        }
-        peer->outgoing.pop_front();
-    }
+    held->outgoing->send(encode(message));
 }
 
 /// Tells figures that changed, not too often; false when something is left to be told.
@@ -342,7 +322,7 @@ bool Spawner::announce_figures() {
     told_at_ = now;
     // A copy, since a peer that is gone is taken off the list.
     for (const auto& peer : std::list(peers_)) {
-        if (!peer->greeted || !peer->outgoing.empty() || peer->told == figures) continue;
+        if (!peer->greeted || !peer->outgoing->empty() || peer->told == figures) continue;
         peer->told = figures;
         send(peer, FiguresNotice{figures});
     }

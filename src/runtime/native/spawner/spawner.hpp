@@ -1,14 +1,15 @@
 #pragma once
 
+#include "runtime/native/egress/egress_guard.hpp"
 #include "runtime/native/network/networks.hpp"
 #include "runtime/native/network/resolver.hpp"
 #include "runtime/native/sandbox/sandbox_table.hpp"
 #include "runtime/native/slot/slot_pool.hpp"
 #include "runtime/native/spawner/event_loop.hpp"
 #include "runtime/native/spawner/host.hpp"
+#include "runtime/native/spawner/message_queue.hpp"
 
 #include <csignal>
-#include <deque>
 #include <list>
 #include <memory>
 #include <set>
@@ -41,13 +42,11 @@ class Spawner {
         UniqueFd socket;
         bool greeted = false;
         bool broken = false;
-        std::optional<Figures> told;       ///< the last it was sent
-        std::deque<std::string> outgoing;  ///< what the peer was too slow to take
+        std::optional<Figures> told;  ///< the last it was sent
+        std::unique_ptr<MessageQueue> outgoing;
         EventLoop::Watch watch;
-        UniqueFd writable_descriptor;
         std::set<std::string> snapshots;  ///< that it waits for
         std::set<std::string> bases;      ///< of copies that it makes
-        EventLoop::Watch writable;
     };
     using Peer = std::weak_ptr<Connection>;
 
@@ -61,7 +60,6 @@ class Spawner {
     /// Tells the peer how its request ended.
     std::function<void(const Status&)> settle(const Peer& peer, std::uint64_t request);
     void send(const Peer& peer, const Message& message);
-    void flush(const std::shared_ptr<Connection>& peer);
     void close(const std::shared_ptr<Connection>& peer);
     bool announce_figures();
     [[nodiscard]] bool needed() const;
@@ -74,6 +72,7 @@ class Spawner {
     SnapshotTable snapshots_;
     Resolver resolver_;
     Networks networks_;
+    EgressGuard egress_;
     SandboxTable sandboxes_;
     UniqueFd socket_;
     EventLoop::Watch accept_watch_;

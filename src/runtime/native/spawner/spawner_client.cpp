@@ -136,12 +136,13 @@ const HelloReply& SpawnerClient::spawner() const {
 }
 
 Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(
-    const std::filesystem::path& path, PoolSettings pool, Listeners listeners) {
+    const std::filesystem::path& path, PoolSettings pool, Environment egress, Listeners listeners) {
     using Made = Result<std::unique_ptr<SpawnerClient>>;
     auto executor = co_await asio::this_coro::executor;
     auto fd = connect_message_socket(path);
     if (!fd) co_return Made(fd.error());
-    if (auto s = send_message(fd->get(), encode(Hello{protocol_version, pool})); !s) {
+    if (auto s = send_message(fd->get(), encode(Hello{protocol_version, pool, std::move(egress)}));
+        !s) {
         co_return Made(s.error());
     }
     auto state = std::make_shared<State>(executor, std::move(*fd), std::move(listeners));

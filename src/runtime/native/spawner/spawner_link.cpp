@@ -77,7 +77,8 @@ void SpawnerLink::stop() {
 Awaitable<Status> SpawnerLink::connect(std::shared_ptr<SpawnerLink> self) {
     const auto path = spawner_options(self->options_).socket_path();
     auto wanted = self->listeners();
-    auto client = co_await SpawnerClient::connect(path, self->options_.pool, std::move(wanted));
+    auto client = co_await SpawnerClient::connect(path, self->options_.pool, self->options_.egress,
+                                                  std::move(wanted));
     if (!client) co_return Status(client.error());
     if (self->stopped_) co_return Status(stopped());
     // What shall guard new sandboxes is no setting that could wait.

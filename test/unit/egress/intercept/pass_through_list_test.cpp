@@ -38,3 +38,22 @@ TEST_CASE("an entry that is wrong is named", "[egress]") {
         CHECK_FALSE(PassThroughList::make({name}, {}));
     CHECK(PassThroughList().empty());
 }
+
+TEST_CASE("entries of one list are names where they can be, else patterns", "[egress]") {
+    auto list = pass_through_list({"a.example.com", "*.wild.example.com", "^p[0-9]+\\.test$"});
+    REQUIRE(list);
+    CHECK(list->has("a.example.com", 443));
+    // A pattern would have found it.
+    CHECK_FALSE(list->has("a.example.com.evil.test", 443));
+    CHECK(list->has("p12.test", 443));
+    CHECK(pass_through_list({})->empty());
+    CHECK_FALSE(pass_through_list({"("}));
+    for (const char* covered : {"example.com", "wild.example.com", "deep.wild.example.com"}) {
+        INFO(covered);
+        CHECK(list->has_below(covered, 443));
+    }
+    CHECK_FALSE(list->has_below("a.example.com", 443));
+    CHECK_FALSE(list->has_below("other.com", 443));
+    CHECK(pass_through_list({"internal"})->has_below("internal", 443) == false);
+    CHECK(pass_through_list({"(internal)"})->has_below("internal", 443));
+}

@@ -91,6 +91,8 @@ class SecureClient {
                  const std::vector<std::string>& protocols = {})
         : context_(SSL_CTX_new(TLS_client_method())), fd_(dial_loopback(port)) {
         limit_waiting(fd_.get());
+        const int on = 1;
+        ::setsockopt(fd_.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
         std::unique_ptr<BIO, OpensslDeleter<BIO_free>> bio(
             BIO_new_mem_buf(authority_pem.data(), static_cast<int>(authority_pem.size())));
         Certificate authority(PEM_read_bio_X509(bio.get(), nullptr, nullptr, nullptr));

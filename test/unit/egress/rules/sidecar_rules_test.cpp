@@ -5,6 +5,8 @@
 #include <catch2/catch.hpp>
 #include <linux/filter.h>
 
+#include <algorithm>
+#include <array>
 #include <chrono>
 #include <thread>
 
@@ -216,6 +218,117 @@ TEST_CASE("a raw socket of its own ICMPv6 does not pass for the kernel's discove
     must(table.learn("x.test", {ip("fd78::2")}, {Scope()}, 300s));
     const Listener listener(net.outside, "fd78::2", 8000);
     CHECK(connect_to(net.box, "fd78::2", 8000) == 0);
+}
+
+TEST_CASE("nothing leaves with a source that is not the sandbox's, to wherever it goes") {
+    SidecarTopology net;
+    auto table = net.open(names_only());
+    must(table.learn("x.test", {ip("192.0.2.2"), ip("fd78::2")}, {Scope()}, 300s));
+    const Receiver v4(net.outside, "192.0.2.2", 9000);
+    const Receiver v6(net.outside, "fd78::2", 9000);
+    const auto send_as = [&](const std::string& source, const std::string& to) {
+        return net.box.run([&] {
+            const SocketAddress from(source, 0);
+            const SocketAddress target(to, 9000);
+            const auto family = target.get()->sa_family;
+            const UniqueFd fd(checked(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"));
+            const int on = 1;
+            const int set =
+                family == AF_INET6
+                    ? ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_FREEBIND, &on, sizeof(on))
+                    : ::setsockopt(fd.get(), IPPROTO_IP, IP_TRANSPARENT, &on, sizeof(on));
+            checked(set, "any source");
+            checked(::bind(fd.get(), from.get(), from.size), "bind");
+            return ::sendto(fd.get(), "forged", 6, 0, target.get(), target.size) < 0 ? errno : 0;
+        });
+    };
+    CHECK(send_as("198.51.100.9", "192.0.2.2") == EPERM);
+    CHECK(send_as("fd99::9", "fd78::2") == EPERM);
+    CHECK(table.refused(rules::Reason::source).value() == 2);
+    send_datagram(net.box, "172.30.0.2", "192.0.2.2", 9000, "honest");
+    send_datagram(net.box, "fd30::2", "fd78::2", 9000, "honest");
+    CHECK(v4.next() == "honest");
+    CHECK(v6.next() == "honest");
+}
+
+namespace {
+
+/// A socket of the sandbox, bound to a port of its own choice.
+UniqueFd from_port(const SidecarTopology& net, int type, std::uint16_t port, std::uint32_t mark) {
+    return net.box.run([&] {
+        const SocketAddress own("172.30.0.2", port);
+        UniqueFd fd(checked(::socket(AF_INET, type | SOCK_CLOEXEC, 0), "socket"));
+        const int on = 1;
+        checked(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), "reuse");
+        checked(::setsockopt(fd.get(), SOL_SOCKET, SO_MARK, &mark, sizeof(mark)), "SO_MARK");
+        checked(::bind(fd.get(), own.get(), own.size), "bind");
+        return fd;
+    });
+}
+
+int connect_from(const UniqueFd& fd, const std::string& address, int port) {
+    const SocketAddress to(address, port);
+    return ::connect(fd.get(), to.get(), to.size) == 0 ? 0 : errno;
+}
+
+}  // namespace
+
+TEST_CASE("what is left of the sidecar's connections opens nothing for the sandbox") {
+    SidecarTopology net;
+    auto table = net.open(names_only());
+    constexpr std::uint16_t port = 40007;
+
+    // A server that resets leaves an entry in connection tracking which takes new ones in.
+    UniqueFd listener = net.outside.run([] {
+        const SocketAddress at("192.0.2.2", 8000);
+        UniqueFd fd(checked(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), "socket"));
+        checked(::bind(fd.get(), at.get(), at.size), "bind");
+        checked(::listen(fd.get(), 8), "listen");
+        return fd;
+    });
+    {
+        const UniqueFd own = from_port(net, SOCK_STREAM, port, 1);
+        REQUIRE(connect_from(own, "192.0.2.2", 8000) == 0);
+        const UniqueFd accepted(checked(::accept(listener.get(), nullptr, nullptr), "accept"));
+        const linger now{1, 0};
+        checked(::setsockopt(accepted.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now)), "linger");
+    }
+    const UniqueFd stream = from_port(net, SOCK_STREAM, port, 0);
+    CHECK(connect_from(stream, "192.0.2.2", 8000) == ECONNREFUSED);
+
+    const UniqueFd receiver = net.outside.run([] {
+        const SocketAddress at("192.0.2.2", 9000);
+        UniqueFd fd(checked(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0), "socket"));
+        checked(::bind(fd.get(), at.get(), at.size), "bind");
+        return fd;
+    });
+    // What comes next there is answered.
+    const auto heard = [&] {
+        std::array<char, 16> bytes{};
+        const SocketAddress answered("172.30.0.2", port);
+        if (!wait_for(receiver.get(), POLLIN)) return std::string();
+        const ssize_t size = ::recv(receiver.get(), bytes.data(), bytes.size(), 0);
+        ::sendto(receiver.get(), "answer", 6, 0, answered.get(), answered.size);
+        return std::string(bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
+    };
+    {
+        const UniqueFd own = from_port(net, SOCK_DGRAM, port, 1);
+        REQUIRE(connect_from(own, "192.0.2.2", 9000) == 0);
+        REQUIRE(::send(own.get(), "own", 3, 0) == 3);
+        CHECK(heard() == "own");
+        REQUIRE(wait_for(own.get(), POLLIN));
+    }
+    {
+        const UniqueFd datagrams = from_port(net, SOCK_DGRAM, port, 0);
+        REQUIRE(connect_from(datagrams, "192.0.2.2", 9000) == 0);
+        (void)::send(datagrams.get(), "tunnel", 6, 0);
+    }
+    CHECK(table.refused(rules::Reason::policy).value() == 1);
+    // The next that comes is the sidecar's.
+    const UniqueFd own = from_port(net, SOCK_DGRAM, port, 1);
+    REQUIRE(connect_from(own, "192.0.2.2", 9000) == 0);
+    REQUIRE(::send(own.get(), "after", 5, 0) == 5);
+    CHECK(heard() == "after");
 }
 
 TEST_CASE("a sandbox's namespace holds no more connections than it may") {

@@ -103,6 +103,7 @@ TEST_CASE("every variable is read") {
         {"MITMPROXY_SSL_INSECURE", "1"},
         {"MITMPROXY_EXTRA_PORTS", "8443,443"},
         {"MITMPROXY_UPSTREAM_EXTRA_CA", "/ca.pem"},
+        {"MITMPROXY_IGNORE_HOSTS", "pinned.test, *.bank.test,^x"},
         {"UPSTREAM_PROXY", "https://proxy.example:3128/"},
         {"UPSTREAM_PROXY_AUTH", "Basic eDp5"},
         {"CREDENTIAL_VAULT_REQUIRE_TLS", "true"},
@@ -110,9 +111,6 @@ TEST_CASE("every variable is read") {
         {"CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH", "y"},
         {"PROFILE", "Sidecar"},
         {"=OPENSANDBOX_CREDENTIAL_PROXY_SOCKET", "/s.sock"},
-        {"=OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "http://m"},
-        {"=OTEL_EXPORTER_OTLP_ENDPOINT", "http://o"},
-        {"=HOST_IP", "10.0.0.9"},
     });
     CHECK(made.nft);
     CHECK(made.rules == "{}");
@@ -145,15 +143,13 @@ TEST_CASE("every variable is read") {
     CHECK(made.upstream_insecure);
     CHECK(made.intercept_ports == std::vector<std::uint16_t>{80, 443, 8443});
     CHECK(made.upstream_extra_ca == "/ca.pem");
+    CHECK(made.pass_through == std::vector<std::string>{"pinned.test", "*.bank.test", "^x"});
     CHECK(made.upstream_proxy == "https://proxy.example:3128/");
     CHECK(made.upstream_proxy_authorization == "Basic eDp5");
     CHECK(made.vault_requires_tls);
     CHECK(made.vault_trusted_proxies.size() == 2);
     CHECK(made.vault_requires_scoped_match);
     CHECK(made.active_socket == "/s.sock");
-    CHECK(made.otlp_metrics_endpoint == "http://m");
-    CHECK(made.otlp_endpoint == "http://o");
-    CHECK(made.host_ip == "10.0.0.9");
 }
 
 TEST_CASE("values with a fallback are replaced by it with a warning") {

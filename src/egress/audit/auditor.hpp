@@ -1,0 +1,64 @@
+#pragma once
+
+#include "egress/audit/denial_log.hpp"
+#include "egress/audit/denial_webhook.hpp"
+#include "egress/audit/log_budget.hpp"
+#include "egress/dns/denial.hpp"
+#include "egress/intercept/audit.hpp"
+#include "net/packet_log.hpp"
+
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace opensandbox::egress {
+
+struct AuditSettings {
+    AuditSettings() = default;
+    std::string sandbox_id;
+    double lines_per_second = 20;  ///< of each source: names, packets, requests
+    double line_burst = 200;
+    std::size_t kept = 1024;  ///< denials that /policy/denials knows
+};
+
+/// Sees every denial: keeps it, writes it to the log as far as its source has not written too much
+/// (what was left out is counted), and tells the webhook. One event loop.
+class Auditor final : public InterceptAudit {
+  public:
+    explicit Auditor(AuditSettings settings);
+
+    /// Null: nobody is told.
+    void set_webhook(std::unique_ptr<DenialWebhook> webhook) { webhook_ = std::move(webhook); }
+    /// For packets, whose log has only the filter's reason: which rule it was. May be empty.
+    using Explain = std::function<std::string(const net::LoggedPacket& packet)>;
+    void set_explanation(Explain explain) { explain_ = std::move(explain); }
+
+    void on_name(const dns::Denial& denial);
+    void on_packet(const net::LoggedPacket& packet);
+    void on_connection(const ConnectionRecord& record) override;
+    void on_request(const RequestRecord& record) override;
+    /// Writes how many lines were left out, where nothing was written since; to be called every few
+    /// seconds.
+    void tell_omitted();
+
+    [[nodiscard]] const DenialLog& denials() const { return log_; }
+    [[nodiscard]] const DenialWebhook* webhook() const { return webhook_.get(); }
+    /// Packets whose refusal was not told of, since there were too many.
+    [[nodiscard]] std::uint64_t lost_packets() const { return lost_packets_; }
+
+  private:
+    void deny(DenialRecord record);
+
+    AuditSettings settings_;
+    DenialLog log_;
+    LogBudget budgets_[3];
+    std::unique_ptr<DenialWebhook> webhook_;
+    Explain explain_;
+    std::uint64_t lost_packets_ = 0;
+};
+
+/// Reads a packet log, which is borrowed, until it is closed.
+Awaitable<void> read_packets(net::PacketLog& packets,
+                             std::function<void(const net::LoggedPacket& packet)> seen);
+
+}  // namespace opensandbox::egress

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "egress/rules/connection_cut.hpp"
+#include "net/task.hpp"
+
+#include <cstdint>
+#include <memory>
+
+namespace opensandbox::egress {
+
+/// Cuts connections on another thread, again when that fails. One event loop; the pool outlives it.
+class ConnectionCutter {
+  public:
+    ConnectionCutter(asio::any_io_executor executor, asio::thread_pool& pool)
+        : executor_(std::move(executor)), pool_(pool) {}
+
+    /// Returns at once. Where there is an interceptor, it is to end its connections first: what it
+    /// sends to end them still needs the kernel's entries.
+    void cut(rules::ConnectionCut what, bool after_interceptor);
+    /// Returns when they are cut, or could not be.
+    Awaitable<void> cut_now(rules::ConnectionCut what);
+    /// Connections so far.
+    [[nodiscard]] std::uint64_t count() const { return *count_; }
+
+  private:
+    asio::any_io_executor executor_;
+    asio::thread_pool& pool_;
+    std::shared_ptr<std::uint64_t> count_ = std::make_shared<std::uint64_t>(0);
+};
+
+}  // namespace opensandbox::egress

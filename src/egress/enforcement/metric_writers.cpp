@@ -1,0 +1,43 @@
+#include "egress/enforcement/metric_writers.hpp"
+
+namespace opensandbox::egress {
+
+void write_names(telemetry::Exposition& out, const dns::Statistics& seen) {
+    out.metric("egress_dns_queries_total", "counter", "Queries for names by what became of them.");
+    out.sample(seen.cache_hits, {{"outcome", "cached"}});
+    out.sample(seen.forwarded, {{"outcome", "forwarded"}});
+    out.sample(seen.denied, {{"outcome", "denied"}});
+    out.sample(seen.failed, {{"outcome", "failed"}});
+    out.sample(seen.learn_failures, {{"outcome", "not_opened"}});
+    out.sample(seen.malformed, {{"outcome", "malformed"}});
+    out.sample(seen.overload_dropped, {{"outcome", "dropped"}});
+    out.metric("egress_dns_rebinding_removed_total", "counter",
+               "Addresses of inner networks taken out of answers.");
+    out.sample(seen.rebinding_removed);
+    out.metric("egress_dns_query_duration_seconds", "histogram",
+               "Time of forwarded queries, failures included.");
+    out.histogram(seen.forwarded_seconds);
+}
+
+void write_denials(telemetry::Exposition& out, const Auditor& auditor,
+                   const telemetry::Labels& labels) {
+    const auto sample = [&](std::uint64_t value, const char* name, std::string_view text) {
+        telemetry::Labels all{{name, std::string(text)}};
+        all.insert(all.end(), labels.begin(), labels.end());
+        out.sample(value, all);
+    };
+    out.metric("egress_policy_denied_total", "counter", "What policy refused.");
+    for (const auto kind :
+         {DenialRecord::Kind::name, DenialRecord::Kind::address, DenialRecord::Kind::request}) {
+        sample(auditor.denials().total(kind), "kind", to_string(kind));
+    }
+    const DenialWebhook* webhook = auditor.webhook();
+    if (webhook == nullptr) return;
+    out.metric("egress_deny_webhook_total", "counter", "Denials by what the webhook made of them.");
+    sample(webhook->counts().delivered, "outcome", "delivered");
+    sample(webhook->counts().failed, "outcome", "failed");
+    sample(webhook->counts().dropped, "outcome", "dropped");
+    sample(webhook->counts().repeated, "outcome", "repeated");
+}
+
+}  // namespace opensandbox::egress

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "egress/intercept/gate.hpp"
+#include "egress/intercept/pass_through_list.hpp"
+#include "egress/policy_store/policy_store.hpp"
+
+#include <functional>
+
+namespace opensandbox::egress {
+
+/// The policy as interception asks it; what it borrows outlives it.
+class TargetGate final : public Gate {
+  public:
+    using LeadsTo = std::function<bool(std::string_view name, const Address& address)>;
+
+    /// Allowed names of `passed` are not intercepted.
+    TargetGate(const PolicyStore& store, LeadsTo leads_to, PassThroughList passed = {})
+        : store_(store), leads_to_(std::move(leads_to)), passed_(std::move(passed)) {}
+
+    TargetVerdict judge_name(ClientId client, std::string_view host, std::uint16_t port) override;
+    /// Only rules for addresses open one: that a name gave it counts for the name alone.
+    TargetVerdict judge_address(ClientId client, const Endpoint& target) override;
+    bool leads_to(ClientId client, std::string_view host, const Endpoint& address) override;
+
+  private:
+    const PolicyStore& store_;
+    LeadsTo leads_to_;
+    PassThroughList passed_;
+};
+
+}  // namespace opensandbox::egress

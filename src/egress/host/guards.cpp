@@ -1,0 +1,70 @@
+#include "egress/host/guards.hpp"
+
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+
+namespace opensandbox::egress {
+
+namespace {
+
+template <class Map, class Key>
+GuardPtr look_up(const Map& map, const Key& key) {
+    const auto found = map.find(key);
+    return found == map.end() ? nullptr : found->second;
+}
+
+}  // namespace
+
+Guards::Guards() : links_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
+
+void Guards::add(GuardPtr guard) {
+    by_id_[guard->identity.id] = guard;
+    by_link_[guard->identity.link] = guard;
+    by_client_[guard->identity.client] = std::move(guard);
+}
+
+void Guards::remove(const SandboxGuard& guard) {
+    const std::string id = guard.identity.id;
+    const std::string link = guard.identity.link;
+    by_client_.erase(guard.identity.client);
+    by_link_.erase(link);
+    by_id_.erase(id);
+}
+
+GuardPtr Guards::of_id(std::string_view id) const {
+    return look_up(by_id_, id);
+}
+
+GuardPtr Guards::of_link(std::string_view link) const {
+    return look_up(by_link_, link);
+}
+
+GuardPtr Guards::of_client(ClientId client) const {
+    return look_up(by_client_, client);
+}
+
+std::optional<ClientId> Guards::identify(const dns::Arrival& arrival) const {
+    if (arrival.interface == 0) return std::nullopt;
+    // Asked each time, in less than a microsecond: indices are given anew and links renamed.
+    ifreq named{};
+    named.ifr_ifindex = static_cast<int>(arrival.interface);
+    if (::ioctl(links_.get(), SIOCGIFNAME, &named) != 0) return std::nullopt;
+    const GuardPtr guard = of_link(named.ifr_name);
+    if (!guard) return std::nullopt;
+    const auto& own = guard->identity.addresses;
+    if (std::ranges::find(own, arrival.peer) == own.end()) return std::nullopt;
+    return guard->identity.client;
+}
+
+std::vector<GuardPtr> Guards::all() const {
+    std::vector<GuardPtr> guards;
+    guards.reserve(by_id_.size());
+    for (const auto& [id, guard] : by_id_)
+        guards.push_back(guard);
+    return guards;
+}
+
+}  // namespace opensandbox::egress

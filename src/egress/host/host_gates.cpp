@@ -1,0 +1,74 @@
+#include "egress/host/host_gates.hpp"
+
+#include "egress/host/own_address.hpp"
+
+namespace opensandbox::egress {
+
+namespace {
+
+constexpr const char* kUnguarded = "the sandbox is not guarded";
+constexpr const char* kOwnAddress = "an address of the host";
+
+dns::Verdict unguarded() {
+    dns::Verdict verdict;
+    verdict.reason = kUnguarded;
+    return verdict;
+}
+
+}  // namespace
+
+dns::Verdict HostNameGate::judge(dns::ClientId client, std::string_view name, std::uint16_t type) {
+    const GuardPtr guard = guards_.of_client(client);
+    return guard ? guard->names.judge(client, name, type) : unguarded();
+}
+
+dns::Verdict HostNameGate::judge_chain(dns::ClientId client, const std::vector<std::string>& names,
+                                       std::uint16_t type) {
+    const GuardPtr guard = guards_.of_client(client);
+    return guard ? guard->names.judge_chain(client, names, type) : unguarded();
+}
+
+bool HostNameGate::allows_inner(dns::ClientId client, std::string_view name,
+                                const Address& address) {
+    const GuardPtr guard = guards_.of_client(client);
+    return guard && guard->names.allows_inner(client, name, address);
+}
+
+TargetVerdict HostTargetGate::judge_name(ClientId client, std::string_view host,
+                                         std::uint16_t port) {
+    const GuardPtr guard = guards_.of_client(client);
+    if (!guard) return {TargetVerdict::Action::deny, kUnguarded};
+    return guard->targets->judge_name(client, host, port);
+}
+
+TargetVerdict HostTargetGate::judge_address(ClientId client, const Endpoint& target) {
+    const GuardPtr guard = guards_.of_client(client);
+    if (!guard) return {TargetVerdict::Action::deny, kUnguarded};
+    if (is_own_address(target.address())) return {TargetVerdict::Action::deny, kOwnAddress};
+    return guard->targets->judge_address(client, target);
+}
+
+bool HostTargetGate::leads_to(ClientId client, std::string_view host, const Endpoint& target) {
+    const GuardPtr guard = guards_.of_client(client);
+    return guard && guard->targets->leads_to(client, host, target) &&
+           !is_own_address(target.address());
+}
+
+RequestTreatment HostHook::on_request(const OutgoingRequest& request) {
+    if (const GuardPtr guard = guards_.of_client(request.client))
+        return guard->hook.on_request(request);
+    RequestTreatment treatment;
+    treatment.refusal.emplace(403, kUnguarded);
+    return treatment;
+}
+
+void HostAudit::on_connection(const ConnectionRecord& record) {
+    if (const GuardPtr guard = guards_.of_client(record.client))
+        guard->auditor.on_connection(record);
+}
+
+void HostAudit::on_request(const RequestRecord& record) {
+    if (const GuardPtr guard = guards_.of_client(record.client)) guard->auditor.on_request(record);
+}
+
+}  // namespace opensandbox::egress

@@ -1,0 +1,42 @@
+#include "egress/sidecar/metrics_export.hpp"
+
+#include "base/log.hpp"
+#include "net/task.hpp"
+
+namespace opensandbox::egress {
+
+MetricsExport::MetricsExport(asio::any_io_executor executor, telemetry::OtlpSettings settings,
+                             ConnectOrigin connect, std::function<std::string()> collect)
+    : executor_(std::move(executor)),
+      settings_(std::move(settings)),
+      connect_(std::move(connect)),
+      collect_(std::move(collect)) {}
+
+Awaitable<void> MetricsExport::run() {
+    while (true) {
+        co_await net::sleep_for(settings_.interval);
+        const auto state = co_await asio::this_coro::cancellation_state;
+        if (state.cancelled() != asio::cancellation_type::none) co_return;
+        co_await send(settings_.timeout);
+    }
+}
+
+Awaitable<void> MetricsExport::send(std::chrono::milliseconds limit) {
+    Post post;
+    post.origin = settings_.endpoint.origin;
+    post.target = settings_.endpoint.path;
+    post.fields = settings_.headers;
+    post.fields.set("Content-Type", "application/x-protobuf");
+    post.body = collect_();
+    post.timeout = limit;
+    const Result<int> status = co_await send_post(executor_, connect_, post);
+    const bool sent = status && *status >= 200 && *status < 300;
+    if (!sent && !failing_) {
+        const std::string why =
+            status ? "the collector answered " + std::to_string(*status) : status.error().message();
+        log::warn("metrics could not be exported", {{"error", why}});
+    }
+    failing_ = !sent;
+}
+
+}  // namespace opensandbox::egress

@@ -1,0 +1,77 @@
+#pragma once
+
+#include "base/clock.hpp"
+#include "egress/api/api.hpp"
+#include "egress/audit/auditor.hpp"
+#include "egress/audit/log_budget.hpp"
+#include "egress/dns/proxy.hpp"
+#include "egress/enforcement/name_gate.hpp"
+#include "egress/enforcement/sidecar_filter.hpp"
+#include "egress/enforcement/target_gate.hpp"
+#include "egress/enforcement/vault_hook.hpp"
+#include "egress/intercept/interceptor.hpp"
+#include "egress/intercept/pass_through_list.hpp"
+#include "egress/sidecar/host_figures.hpp"
+#include "egress/sidecar/metrics_export.hpp"
+#include "egress/sidecar/own_connector.hpp"
+#include "egress/sidecar/sidecar.hpp"
+#include "http/server.hpp"
+
+#include <boost/asio/thread_pool.hpp>
+
+namespace opensandbox::egress {
+
+/// What a sidecar is made of, and how it is put together.
+struct Sidecar::Parts {
+    Parts(asio::any_io_executor e, SidecarSettings s);
+    ~Parts();
+    Parts(const Parts&) = delete;
+    Parts& operator=(const Parts&) = delete;
+
+    Status load();
+    [[nodiscard]] dns::UpstreamSettings upstream_settings() const;
+    Status start_names();
+    Status start_audit();
+    Status start_filter();
+    Status start_interception();
+    Status start_api();
+    [[nodiscard]] Result<std::unique_ptr<net::Listener>> api_listener() const;
+    void start_jobs();
+    void publish(const PolicyPtr& before, const PolicyPtr& now);
+    [[nodiscard]] VaultConditions conditions() const;
+    void tell_resolved(const std::string& name, const std::string& addresses) const;
+    void tell_unresolved(const std::string& name);
+    [[nodiscard]] ConnectOrigin own_connections() const;
+    /// Text for Prometheus.
+    [[nodiscard]] std::string metrics();
+    /// The body of an export to an OTLP collector.
+    [[nodiscard]] std::string otlp_metrics();
+
+    asio::any_io_executor executor;
+    SidecarSettings settings;
+    asio::thread_pool files{2};
+    Auditor auditor;
+    LogSkip log_skip;
+    LogBudget failures{10, 100};  ///< lines about names that could not be resolved
+    PassThroughList passed;
+    std::unique_ptr<PolicyStore> policies;
+    std::unique_ptr<Vault> vault;
+    std::shared_ptr<SidecarFilter> filter;
+    std::unique_ptr<dns::Proxy> names;
+    std::unique_ptr<net::PacketLog> packets;
+    std::unique_ptr<TargetGate> gate;
+    std::unique_ptr<VaultHook> hook;
+    std::unique_ptr<Interceptor> interceptor;
+    std::unique_ptr<http::Server> server;
+    std::unique_ptr<MetricsExport> exporter;
+    Timestamp started = now();
+    HostFigures last_figures = read_host_figures();
+    std::vector<std::shared_ptr<asio::cancellation_signal>> jobs;
+    std::uint16_t port = 0;
+    bool verifying = false;  ///< verify_redirection() runs
+};
+
+/// Gives a socket the mark by which the packet filter knows the sidecar's own (network 1.4).
+Status mark_own(int fd);
+
+}  // namespace opensandbox::egress

@@ -1,0 +1,17 @@
+#pragma once
+
+#include "runtime/native/spawner/protocol.hpp"
+#include "runtime/runtime.hpp"
+
+namespace opensandbox::runtime::native {
+
+/// What egress control is told of a sandbox. Without networkPolicy, and not a copy of a guarded
+/// one: nothing. `source` holds for copies. invalid_argument with wire names what must not be
+/// combined (lifecycle 6.5). Leaves the token out. Pure.
+Result<EgressTerms> plan_egress(const SandboxSpec& spec, const EgressTerms& source,
+                                const Environment& host);
+
+/// Whether it wants its HTTPS intercepted.
+bool is_intercepted(const EgressTerms& terms);
+
+}  // namespace opensandbox::runtime::native

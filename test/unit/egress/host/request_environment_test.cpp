@@ -1,0 +1,47 @@
+#include "egress/host/request_environment.hpp"
+
+#include "support/catch_result.hpp"
+
+using namespace opensandbox;
+using namespace opensandbox::egress;
+using Catch::Contains;
+
+TEST_CASE("a request's variables are those of its sandbox", "[egress]") {
+    const auto parsed = parse_request_environment(
+        {{"OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT", "on"},
+         {"OPENSANDBOX_EGRESS_MITMPROXY_EXTRA_PORTS", "8443"},
+         {"OPENSANDBOX_EGRESS_METRICS_EXTRA_ATTRS", "team=red"},
+         {"OPENSANDBOX_EGRESS_CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH", "1"}});
+    REQUIRE(parsed);
+    CHECK(parsed->options.intercept);
+    CHECK(parsed->options.intercept_ports == std::vector<std::uint16_t>{80, 443, 8443});
+    CHECK(parsed->options.extra_attributes.size() == 1);
+    CHECK(parsed->options.vault_requires_scoped_match);
+    CHECK(parsed->warnings.empty());
+}
+
+TEST_CASE("what holds for the whole host is left out of a request with a warning", "[egress]") {
+    const auto parsed =
+        parse_request_environment({{"OPENSANDBOX_EGRESS_LOG_LEVEL", "debug"},
+                                   {"OPENSANDBOX_EGRESS_DNS_UPSTREAM_TIMEOUT", "7"}});
+    REQUIRE(parsed);
+    CHECK(parsed->options.log_level == log::Level::info);
+    CHECK(parsed->options.dns_timeout == std::chrono::seconds(5));
+    REQUIRE(parsed->warnings.size() == 2);
+    CHECK_THAT(parsed->warnings[0], Contains("DNS_UPSTREAM_TIMEOUT") && Contains("ignored"));
+}
+
+TEST_CASE("a request must not set what is not its own", "[egress]") {
+    for (const char* name :
+         {"OPENSANDBOX_EGRESS_TOKEN", "OPENSANDBOX_EGRESS_RULES", "OPENSANDBOX_EGRESS_DNS_UPSTREAM",
+          "OPENSANDBOX_EGRESS_UPSTREAM_PROXY", "OPENSANDBOX_EGRESS_MITMPROXY_SCRIPT", "PATH"}) {
+        const auto parsed = parse_request_environment({{name, "x"}});
+        REQUIRE_FALSE(parsed);
+        CHECK(parsed.error().code() == ErrorCode::invalid_argument);
+        CHECK_THAT(parsed.error().message(), Contains(name));
+    }
+    const auto file = parse_request_environment({{"OPENSANDBOX_EGRESS_POLICY_FILE", "/p"}});
+    REQUIRE_FALSE(file);
+    CHECK(file.error().code() == ErrorCode::unsupported);
+    CHECK_FALSE(parse_request_environment({{"OPENSANDBOX_EGRESS_MITMPROXY_EXTRA_PORTS", "http"}}));
+}
