@@ -7,6 +7,8 @@
 #include "runtime/native/network/listening_socket.hpp"
 
 #include <charconv>
+#include <chrono>
+#include <thread>
 
 namespace opensandbox::runtime::native {
 
@@ -14,6 +16,10 @@ namespace {
 
 /// Attempts at ports that are free for everything that shares them.
 constexpr int attempts = 16;
+
+/// For the enforcer of a spawner that is gone: it holds the API's port until it has seen the end.
+constexpr auto predecessor_time = std::chrono::milliseconds(2000);
+constexpr auto predecessor_interval = std::chrono::milliseconds(5);
 
 struct PortGroup {
     UniqueFd udp4, tcp4, udp6, tcp6;
@@ -55,11 +61,21 @@ std::uint16_t recorded_port(const std::filesystem::path& record) {
     return end.ec == std::errc() ? port : 0;
 }
 
+/// The port that clients know, also when its holder is just ending. Nothing else runs yet.
+Result<UniqueFd> take_over(const std::string& host, std::uint16_t port) {
+    const auto until = std::chrono::steady_clock::now() + predecessor_time;
+    for (;;) {
+        auto made = listen_on(host, port);
+        if (made || std::chrono::steady_clock::now() > until) return made;
+        std::this_thread::sleep_for(predecessor_interval);
+    }
+}
+
 Result<UniqueFd> open_api(const std::string& host, const std::filesystem::path& record,
                           std::uint16_t& port) {
     const std::uint16_t earlier = recorded_port(record);
     port = earlier;
-    auto made = listen_on(host, port);
+    auto made = earlier == 0 ? listen_on(host, port) : take_over(host, port);
     if (!made && earlier != 0) {
         log::warn("the port of the egress API is taken; it gets another", {{"port", earlier}});
         port = 0;

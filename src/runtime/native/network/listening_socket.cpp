@@ -32,6 +32,12 @@ Result<UniqueFd> listen_on(const std::string& host, std::uint16_t& port) {
         ::setsockopt(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) < 0) {
         return last_error("take connections of both families");
     }
+    // A port that is asked for by number is one that was ours: connections that end there are not
+    // in the way.
+    const int on = 1;
+    if (port != 0 && ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0) {
+        return last_error("share the port with connections that end");
+    }
     if (::bind(fd.get(), generic, size) < 0) return last_error("bind " + host);
     if (::listen(fd.get(), 4096) < 0) return last_error("listen");
     if (::getsockname(fd.get(), generic, &size) < 0) return last_error("getsockname");
