@@ -103,9 +103,11 @@ void prepare_resolver(Host& host) {
     host.resolver = own_resolver_text(host.gateway());
 }
 
+/// What IPv6 asks of a link.
+constexpr std::uint32_t least_mtu = 1280;
+
 /// Why sandboxes cannot have IPv6; empty when they can.
 std::string lack_of_ipv6(const Host& host) {
-    constexpr std::uint32_t least_mtu = 1280;
     const std::string settings = "/proc/sys/net/ipv6/conf/";
     const std::string forwarding = read_file_or_empty(settings + "all/forwarding");
     if (forwarding.empty()) return "this kernel has none";
@@ -138,6 +140,8 @@ Status choose_range6(Host& host) {
 
 Status prepare_network(Host& host) {
     host.mtu = uplink_mtu();
+    host.ipv6_links =
+        host.mtu >= least_mtu && !read_file_or_empty("/proc/sys/net/ipv6/conf/all/mtu").empty();
     if (auto s = choose_range6(host); !s) return s;
     auto routes = net::RouteSocket::open();
     if (!routes) return routes.error();

@@ -105,18 +105,14 @@ Status configure_network(const Host& host, SlotId slot) {
     net::RouteChanges changes;
     changes.set_up(loopback);
     // The sandbox's own settings: these files answer for the namespace of whoever opens them.
-    // Hosts without IPv6 lack the first two.
-    const std::string ipv6 = "proc/sys/net/ipv6/conf/eth0/";
-    if (host.range6)
-        (void)write_file(ipv6 + "accept_ra", "0");
-    else
-        (void)write_file(ipv6 + "disable_ipv6", "1");
+    // Hosts without IPv6 lack the first.
+    (void)write_file("proc/sys/net/ipv6/conf/eth0/accept_ra", "0");
     (void)write_file("proc/sys/net/ipv4/ping_group_range", "0 65535");
     (void)write_file("proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
     if (!host.network()) return routes->apply(changes);
     auto link = routes->link_index("eth0");
     if (!link) return link.error();
-    if (host.range6) changes.without_own_addresses(*link);
+    if (host.ipv6_links) changes.without_own_addresses(*link);
     changes.set_up(*link)
         .add_address(*link, host.address(slot), 32)
         .add_neighbour(*link, host.gateway(), host_mac)

@@ -129,15 +129,13 @@ Status SlotMaker::add_link(SlotId slot, pid_t pid) {
                         .source = gateway})
             .add_neighbour(*link, address, slot_mac);
     };
-    const std::string ipv6 = "/proc/sys/net/ipv6/conf/" + name + "/";
+    // Without an address nothing is sent, and the firewall lets nothing in. The setting that
+    // switches IPv6 off spins in the kernel for as long as others change links.
+    if (host_->ipv6_links) changes.without_own_addresses(*link);
     if (host_->range6) {
         // Some hosts believe routers also where they forward.
-        (void)write_file(ipv6 + "accept_ra", "0");
-        changes.without_own_addresses(*link);
+        (void)write_file("/proc/sys/net/ipv6/conf/" + name + "/accept_ra", "0");
         lead_to(*host_->address6(slot), host_->gateway6());
-    } else {
-        // Absent on hosts without IPv6.
-        (void)write_file(ipv6 + "disable_ipv6", "1");
     }
     lead_to(host_->address(slot), host_->gateway());
     return routes_.apply(changes);

@@ -29,7 +29,7 @@ constexpr auto quiet_time = 5ms;
 /// But not longer than this: a steady stream of requests has no pauses. A burst is let through
 /// first, if it has not ended by then either.
 constexpr auto refill_patience = 100ms;
-constexpr auto burst_patience = 500ms;
+constexpr auto burst_patience = 1500ms;
 /// Making a slot is waiting for the kernel more than computing.
 constexpr std::size_t worker_count = 4;
 /// What a blank takes of the host, and which part of what is free all of them may have.

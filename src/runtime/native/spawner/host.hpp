@@ -47,6 +47,7 @@ struct Host {
     SpawnerOptions options;
     net::Ipv4Range range;
     std::optional<net::Ipv6Range> range6;  ///< none: sandboxes have no IPv6
+    bool ipv6_links = false;               ///< links have IPv6 unless it is kept from them
     std::string tag;  ///< six hex digits, from the state directory: tells servers apart
     CgroupTree cgroups;
     bool shift_ids = true;  ///< every slot has its own id range; false only where nothing can shift
