@@ -116,7 +116,8 @@ def _processes(executable, directory):
 # A database's journal comes and goes with use, logs grow: neither is left behind by a sandbox.
 _PASSING = re.compile(r"(-wal|-shm|-journal|\.log)$")
 # The built-in image is made on its first use and kept, as is the list of images.
-_KEPT = re.compile(r"images/(host(/|$)|index\.json$)")
+# So are some of the spawner's files, to be written to again.
+_KEPT = re.compile(r"images/(host(/|$)|index\.json$)|spawner/journal\.spare/")
 #: What slots that wait have or have not, as the images asked for last were: an image mounted ahead, an
 #: overlay over the host's /usr. All else in a slot's directory counts, and the directory itself.
 _AHEAD = re.compile(r"sandboxes/s[0-9a-f]+/(layer/)?(w/work|u2|w2|w2/work)$")

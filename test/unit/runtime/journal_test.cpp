@@ -71,6 +71,49 @@ TEST_CASE("a journal keeps what is needed to find a sandbox again", "[runtime][j
     CHECK(all->empty());
 }
 
+TEST_CASE("the files of removed and replaced entries are written to again", "[runtime][journal]") {
+    TemporaryDirectory directory;
+    auto journal = Journal::open(directory.path / "journal");
+    REQUIRE(succeeded(journal));
+    const auto spares = [&] {
+        std::size_t count = 0;
+        for (const auto& file :
+             std::filesystem::directory_iterator(directory.path / "journal.spare"))
+            count += file.is_regular_file() ? 1 : 0;
+        return count;
+    };
+    JournalEntry long_one = sample();
+    long_one.digest = std::string(200, 'd');
+    REQUIRE(succeeded(journal->write(long_one)));
+    CHECK(spares() == 0);
+    REQUIRE(succeeded(journal->write(sample())));
+    CHECK(spares() == 1);
+    journal->remove(sample().id);
+    CHECK(spares() == 2);
+
+    // Nothing of what the file held before shows.
+    for (const char* id :
+         {"7f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11", "8f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11"}) {
+        JournalEntry entry = sample();
+        entry.id = id;
+        REQUIRE(succeeded(journal->write(entry)));
+    }
+    CHECK(spares() == 0);
+    auto all = journal->read_all();
+    REQUIRE(succeeded(all));
+    REQUIRE(all->size() == 2);
+    for (const JournalEntry& entry : *all)
+        CHECK(format_entry(entry).find("dd") == std::string::npos);
+
+    // Another life begins without.
+    journal->remove("8f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11");
+    CHECK(spares() == 1);
+    auto next = Journal::open(directory.path / "journal");
+    REQUIRE(succeeded(next));
+    CHECK(spares() == 0);
+    CHECK(next->read_all()->size() == 1);
+}
+
 TEST_CASE("a damaged journal entry is dropped and the others stay", "[runtime][journal]") {
     TemporaryDirectory directory;
     auto journal = Journal::open(directory.path / "journal");

@@ -209,7 +209,7 @@ Status SandboxTable::activate(Sandbox& sandbox) {
 }
 
 /// While the slot works: what a spawner to come has to know.
-Status SandboxTable::write_down(Sandbox& sandbox, const SandboxDescription& description) const {
+Status SandboxTable::write_down(Sandbox& sandbox, const SandboxDescription& description) {
     if (auto s = write_description(host_->slot_directory(sandbox.parts.slot), description); !s) {
         return s;
     }

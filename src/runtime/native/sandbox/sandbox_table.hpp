@@ -129,14 +129,14 @@ class SandboxTable {
     void guard_first(const Entry& sandbox);
     void on_guarded(const Entry& sandbox, Result<std::string> authority);
     Status activate(Sandbox& sandbox);
-    Status write_down(Sandbox& sandbox, const SandboxDescription& description) const;
+    Status write_down(Sandbox& sandbox, const SandboxDescription& description);
     void follow_start(const Entry& sandbox, EventLoop::Clock::duration allowed);
     bool begin_warm(const Entry& sandbox);
     void tend_warm_after(EventLoop::Clock::duration delay);
     [[nodiscard]] bool can_mount_ahead() const;
     Status hand_over(Sandbox& sandbox, const SlotParts& warm) const;
-    Status settle_warm(Sandbox& sandbox) const;
-    Status forget_request(Sandbox& sandbox) const;
+    Status settle_warm(Sandbox& sandbox);
+    Status forget_request(Sandbox& sandbox);
     void start_warm(const WarmSlots::Order& order);
     void fail_warm(const std::string& key, const Error& error);
     void end_warm(SlotId slot);

@@ -195,13 +195,13 @@ bool SandboxTable::begin_warm(const Entry& sandbox) {
 }
 
 /// A slot that waited warm learns whose it is.
-Status SandboxTable::settle_warm(Sandbox& sandbox) const {
+Status SandboxTable::settle_warm(Sandbox& sandbox) {
     if (auto s = hand_over(sandbox, sandbox.parts); !s) return s.error().within("warm slot");
     return forget_request(sandbox);
 }
 
 /// Only what a spawner to come has to know is kept of it.
-Status SandboxTable::forget_request(Sandbox& sandbox) const {
+Status SandboxTable::forget_request(Sandbox& sandbox) {
     const SandboxDescription description = describe(sandbox.request);
     ::explicit_bzero(sandbox.request.agent_token.data(), sandbox.request.agent_token.size());
     sandbox.request = {};

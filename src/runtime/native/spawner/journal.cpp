@@ -2,7 +2,6 @@
 
 #include "base/identifier.hpp"
 #include "base/log.hpp"
-#include "base/replace_file.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 
 #include <sys/stat.h>
@@ -10,6 +9,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <cstdio>
 #include <fcntl.h>
 #include <map>
 #include <unistd.h>
@@ -19,6 +19,21 @@ namespace opensandbox::runtime::native {
 namespace fs = std::filesystem;
 
 namespace {
+
+/// Of a few hundred bytes each.
+constexpr std::size_t most_spares = 256;
+
+/// Also over what a spare held.
+Status write_file_over(const fs::path& path, std::string_view content) {
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (!fd) return last_error("create " + path.string());
+    const ssize_t written = ::write(fd.get(), content.data(), content.size());
+    if (written == static_cast<ssize_t>(content.size())) return {};
+    const Error error = written < 0 ? last_error("write " + path.string())
+                                    : Error(ErrorCode::io, "write " + path.string() + ": no space");
+    ::unlink(path.c_str());
+    return error;
+}
 
 std::string one_line(std::string text) {
     std::ranges::replace(text, '\n', ' ');
@@ -119,18 +134,57 @@ Result<JournalEntry> parse_entry(std::string_view text) {
 }
 
 Result<Journal> Journal::open(fs::path directory) {
-    if (::mkdir(directory.c_str(), 0700) < 0 && errno != EEXIST) {
-        return last_error("mkdir " + directory.string());
+    fs::path spares = directory;
+    spares += ".spare";
+    for (const fs::path& path : {directory, spares}) {
+        if (::mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) {
+            return last_error("mkdir " + path.string());
+        }
     }
-    return Journal(std::move(directory));
+    // What an earlier life kept has names that this one gives.
+    std::error_code error;
+    for (const auto& file : fs::directory_iterator(spares, error))
+        ::unlink(file.path().c_str());
+    return Journal(std::move(directory), std::move(spares));
 }
 
-Status Journal::write(const JournalEntry& entry) const {
-    return replace_file(directory_ / entry.id, format_entry(entry));
+fs::path Journal::take_spare() {
+    if (spare_files_.empty()) return spares_ / std::to_string(++last_spare_);
+    fs::path file = std::move(spare_files_.back());
+    spare_files_.pop_back();
+    return file;
 }
 
-void Journal::remove(const std::string& id) const {
-    ::unlink((directory_ / id).c_str());
+Status Journal::write(const JournalEntry& entry) {
+    const fs::path path = directory_ / entry.id;
+    const fs::path aside = take_spare();
+    if (auto s = write_file_over(aside, format_entry(entry)); !s) return s;
+    if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) {
+        return {};
+    }
+    // The entry that it replaces is the next spare.
+    if (errno == EEXIST &&
+        ::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, path.c_str(), RENAME_EXCHANGE) == 0) {
+        spare_files_.push_back(aside);
+        return {};
+    }
+    // Some file systems know neither.
+    if (::rename(aside.c_str(), path.c_str()) == 0) return {};
+    const int number = errno;
+    ::unlink(aside.c_str());
+    return Error::from_errno(number, "replace " + path.string());
+}
+
+void Journal::remove(const std::string& id) {
+    const fs::path path = directory_ / id;
+    if (spare_files_.size() < most_spares) {
+        fs::path spare = spares_ / std::to_string(++last_spare_);
+        if (::rename(path.c_str(), spare.c_str()) == 0) {
+            spare_files_.push_back(std::move(spare));
+            return;
+        }
+    }
+    ::unlink(path.c_str());
 }
 
 Result<std::vector<JournalEntry>> Journal::read_all() const {

@@ -34,19 +34,26 @@ std::string format_entry(const JournalEntry& entry);
 Result<JournalEntry> parse_entry(std::string_view text);
 
 /// One small file a sandbox, replaced atomically. Not synced to disk: it need not outlive the
-/// kernel, since sandboxes do not either.
+/// kernel, since sandboxes do not either. Files are used again, from a directory beside it: file
+/// systems look long for a place in a directory where many have just been deleted.
 class Journal {
   public:
-    /// Makes the directory.
+    /// Makes the directories.
     static Result<Journal> open(std::filesystem::path directory);
-    Status write(const JournalEntry& entry) const;
-    void remove(const std::string& id) const;
+    Status write(const JournalEntry& entry);
+    void remove(const std::string& id);
     /// Every entry; files that are none are removed and logged.
     [[nodiscard]] Result<std::vector<JournalEntry>> read_all() const;
 
   private:
-    explicit Journal(std::filesystem::path directory) : directory_(std::move(directory)) {}
+    Journal(std::filesystem::path directory, std::filesystem::path spares)
+        : directory_(std::move(directory)), spares_(std::move(spares)) {}
+    /// A file to write to that no entry is.
+    std::filesystem::path take_spare();
     std::filesystem::path directory_;
+    std::filesystem::path spares_;
+    std::vector<std::filesystem::path> spare_files_;
+    std::uint64_t last_spare_ = 0;
 };
 
 }  // namespace opensandbox::runtime::native
