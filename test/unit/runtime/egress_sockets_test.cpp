@@ -4,7 +4,7 @@
 #include "support/scratch_directory.hpp"
 
 #include <arpa/inet.h>
-#include <catch2/catch_test_macros.hpp>
+#include <catch2/catch.hpp>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
