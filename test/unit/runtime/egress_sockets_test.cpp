@@ -32,7 +32,7 @@ UniqueFd connect_to(std::uint16_t port) {
 TEST_CASE("a port is listened on again while its last connections end", "[runtime][network]") {
     std::uint16_t port = 0;
     auto first = listen_on("127.0.0.1", port);
-    REQUIRE(first);
+    REQUIRE(first.has_value());
     UniqueFd client = connect_to(port);
     UniqueFd served(::accept4(first->get(), nullptr, nullptr, SOCK_CLOEXEC));
     REQUIRE(served);
@@ -44,7 +44,7 @@ TEST_CASE("a port is listened on again while its last connections end", "[runtim
     first->reset();
 
     auto second = listen_on("127.0.0.1", port);
-    REQUIRE(second);
+    REQUIRE(second.has_value());
     CHECK(connect_to(port));
 }
 
@@ -53,7 +53,7 @@ TEST_CASE("the egress API keeps its port when its holder ends late", "[runtime][
     const auto record = scratch.path / "egress-port";
     const net::Ipv4Address gateway = net::Ipv4Address::loopback();
     auto earlier = open_egress_sockets(gateway, std::nullopt, "127.0.0.1", record);
-    REQUIRE(earlier);
+    REQUIRE(earlier.has_value());
     const std::uint16_t port = earlier->api_port;
 
     // The enforcer of a spawner that was killed holds the socket a little longer.
@@ -63,6 +63,6 @@ TEST_CASE("the egress API keeps its port when its holder ends late", "[runtime][
     });
     *earlier = {};
     auto later = open_egress_sockets(gateway, std::nullopt, "127.0.0.1", record);
-    REQUIRE(later);
+    REQUIRE(later.has_value());
     CHECK(later->api_port == port);
 }
