@@ -33,12 +33,14 @@ Result<UniqueFd> listen_on(const std::string& host, std::uint16_t& port) {
         return last_error("take connections of both families");
     }
     // A port that is asked for by number is one that was ours: connections that end there are not
-    // in the way.
-    const int on = 1;
-    if (port != 0 && ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on) < 0) {
-        return last_error("share the port with connections that end");
-    }
+    // in the way, if they were allowed not to be. One that the kernel chooses is to be nobody's.
+    const auto share_with_ending = [&] {
+        const int on = 1;
+        return ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
+    };
+    if (port != 0 && share_with_ending() < 0) return last_error("share the port");
     if (::bind(fd.get(), generic, size) < 0) return last_error("bind " + host);
+    if (port == 0 && share_with_ending() < 0) return last_error("share the port");
     if (::listen(fd.get(), 4096) < 0) return last_error("listen");
     if (::getsockname(fd.get(), generic, &size) < 0) return last_error("getsockname");
     port = ntohs(four->sin_port);
