@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from support.cli_stories import STORIES
 from support.server import EXECUTABLE
 from support.shell import eventually, run
 from support.template_server import TemplateServer
@@ -19,13 +20,20 @@ from support.warm_osb import WarmOsb
 OSB = Path(sys.executable).parent / "osb"
 SUPPORT = Path(__file__).resolve().parents[1] / "support"
 
-#: Where the two differ on purpose: (row, path in the document) -> why.
-SHAPE_DIFFERENCES = {
-    ("config show", "domain"): "ours has a default, 127.0.0.1:8080; theirs is null",
-    ("config show", "api_key"): "ours finds the key of the server on this machine by itself",
-    ("config init again", "status"): "an existing file is a failure for us (exit code 1), told on stderr",
-    ("config init again", "message"): "likewise",
-}
+#: Where documents differ on purpose: (row, path in the document) -> why.
+SHAPE_DIFFERENCES = {}
+
+#: What ends otherwise on purpose: (call, our exit code, theirs, why).
+CODE_DIFFERENCES = [
+    (("command", "run", "{sandbox}", "--", "sh", "-c", "exit 7"), 7, 1, "a command's own code passes on"),
+    (("command", "run", "{sandbox}", "--", "/no/such/program"), 127, 1, "likewise"),
+    (("sandbox", "list", "-s", "Odd"), 2, 1, "a value that cannot be right is wrong usage"),
+    (("sandbox", "create"), 2, 1, "likewise"),
+    (("sandbox", "create", "-i", "host", "--credential-proxy"), 2, 1, "likewise"),
+    (("template", "create", "-i", "a"), 2, 1, "likewise"),
+    (("config", "set", "no", "x"), 2, 1, "likewise"),
+    (("config", "init"), 1, 0, "a file that is there is not replaced, which was asked for"),
+]
 
 #: Differences of the command tables: "command" or "command option" -> why.
 TABLE_DIFFERENCES = {
@@ -163,135 +171,6 @@ class Published(Program):
         return self.warm.run(argv, self.environment, input)
 
 
-class Row:
-    """One call. `keeps`: what later rows name, and the member that has it. `until`: asked again
-    until that holds."""
-
-    def __init__(self, *argv, name=None, input=None, keeps=None, code=0, until=None, format="json"):
-        self.argv, self.input, self.keeps, self.code = argv, input, keeps or {}, code
-        self.until, self.format = until, format
-        self.name = name or " ".join(argv[:3] if argv[1] in ("session", "credential", "binding") else argv[:2])
-
-
-def raw(*argv, **options):
-    return Row(*argv, format=None, **options)
-
-
-STORIES = {
-    "sandbox": [
-        Row("sandbox", "create", "-i", "host", "-t", "10m", "-e", "A=1", "-m", "by={me}", "--resource",
-            "cpu=1", "--resource", "memory=512Mi", "--entrypoint", "sleep", "--entrypoint", "600",
-            keeps={"id": "id"}),
-        Row("sandbox", "create", "-f", "{dir}/body.json", name="sandbox create from a file",
-            keeps={"other": "id"}),
-        Row("sandbox", "list", "-m", "by={me}", "-s", "running", "--page", "1", "--page-size", "5"),
-        Row("sandbox", "list", "-m", "by=nobody", name="sandbox list of nothing"),
-        Row("sandbox", "get", "{id}"),
-        Row("sandbox", "renew", "{id}", "-t", "1h"),
-        Row("sandbox", "endpoint", "{id}", "-p", "8080"),
-        Row("sandbox", "health", "{id}"),
-        Row("sandbox", "metrics", "{id}"),
-        Row("sandbox", "pause", "{id}"),
-        Row("sandbox", "get", "{id}", name="sandbox get of a paused one"),
-        Row("sandbox", "resume", "{id}", "--resume-timeout", "30s"),
-        Row("diagnostics", "logs", "{id}", "-s", "container"),
-        Row("diagnostics", "logs", "{id}", "-s", "all", name="diagnostics logs of all"),
-        Row("diagnostics", "events", "{id}", "-s", "runtime"),
-        Row("sandbox", "kill", "{id}", "{other}"),
-        Row("sandbox", "get", "{id}", name="sandbox get of none", code=1),
-    ],
-    "command": [
-        raw("command", "run", "{sandbox}", "--", "printf", "%s\\n", "a b", "$HOME"),
-        raw("command", "run", "{sandbox}", "--argv", "-w", "/usr", "--", "pwd", name="command run --argv"),
-        Row("command", "run", "{sandbox}", "-d", "--", "echo", "hello", name="command run -d",
-            keeps={"execution": "execution_id"}),
-        Row("command", "status", "{sandbox}", "{execution}", until=lambda d: d["running"] is False),
-        Row("command", "logs", "{sandbox}", "{execution}"),
-        Row("command", "run", "{sandbox}", "-d", "--", "sleep", "600", name="command run -d again",
-            keeps={"execution": "execution_id"}),
-        Row("command", "status", "{sandbox}", "{execution}", name="command status of one that runs"),
-        Row("command", "interrupt", "{sandbox}", "{execution}"),
-        Row("command", "session", "create", "{sandbox}", "-w", "/tmp", keeps={"session": "session_id"}),
-        raw("command", "session", "run", "{sandbox}", "{session}", "--", "cd", "/usr"),
-        raw("command", "session", "run", "{sandbox}", "{session}", "--", "pwd"),
-        raw("command", "session", "run", "{sandbox}", "{session}", "-w", "/etc", "-t", "30s", "--", "pwd"),
-        Row("command", "session", "delete", "{sandbox}", "{session}"),
-        Row("command", "session", "create", "{sandbox}", name="command session create nowhere",
-            keeps={"session": "session_id"}),
-        Row("command", "session", "delete", "{sandbox}", "{session}"),
-    ],
-    "file": [
-        Row("file", "mkdir", "{sandbox}", "/tmp/{me}/a", "/tmp/{me}/b", "--mode", "750"),
-        Row("file", "write", "{sandbox}", "/tmp/{me}/a/x", "-c", "hello", "--mode", "640"),
-        Row("file", "write", "{sandbox}", "/tmp/{me}/a/y", name="file write from standard input", input="text"),
-        Row("file", "upload", "{sandbox}", "{dir}/local", "/tmp/{me}/b/z"),
-        Row("file", "download", "{sandbox}", "/tmp/{me}/b/z", "{dir}/back"),
-        raw("file", "cat", "{sandbox}", "/tmp/{me}/a/x"),
-        Row("file", "info", "{sandbox}", "/tmp/{me}/a", "/tmp/{me}/a/x"),
-        Row("file", "search", "{sandbox}", "/tmp/{me}", "-p", "*"),
-        Row("file", "search", "{sandbox}", "/tmp/{me}", "-p", "none", name="file search of nothing"),
-        Row("file", "replace", "{sandbox}", "/tmp/{me}/a/x", "--old", "hello", "--new", "bye"),
-        Row("file", "chmod", "{sandbox}", "/tmp/{me}/a/x", "--mode", "600"),
-        Row("file", "mv", "{sandbox}", "/tmp/{me}/a/x", "/tmp/{me}/b/x"),
-        Row("file", "rm", "{sandbox}", "/tmp/{me}/a/y", "/tmp/{me}/b/x"),
-        Row("file", "rmdir", "{sandbox}", "/tmp/{me}/a", "/tmp/{me}/b"),
-        Row("file", "info", "{sandbox}", "/tmp/{me}/a", name="file info of none", code=1),
-    ],
-    "snapshot": [
-        Row("snapshot", "create", "{sandbox}", "--name", "of-{me}", keeps={"snapshot": "id"}),
-        Row("snapshot", "get", "{snapshot}", until=lambda d: d["status"]["state"] == "Ready"),
-        Row("snapshot", "list", "--sandbox-id", "{sandbox}", "--name", "of-{me}", "--state", "Ready", "--page",
-            "1", "--page-size", "10"),
-        Row("snapshot", "list", "--name", "none", name="snapshot list of nothing"),
-        Row("sandbox", "create", "--snapshot-id", "{snapshot}", name="sandbox create from a snapshot",
-            keeps={"id": "id"}),
-        Row("sandbox", "get", "{id}", name="sandbox get of one from a snapshot"),
-        Row("sandbox", "kill", "{id}"),
-        Row("snapshot", "delete", "{snapshot}"),
-        Row("snapshot", "get", "{snapshot}", name="snapshot get of none", code=1),
-    ],
-    "egress": [
-        Row("sandbox", "create", "-i", "host", "--network-policy-file", "{dir}/policy.json",
-            "--credential-proxy", name="sandbox create with a policy", keeps={"id": "id"}),
-        Row("egress", "get", "{id}"),
-        Row("egress", "patch", "{id}", "--rule", "allow=other.example", "--rule", "DENY=bad.example"),
-        Row("credential-vault", "create", "{id}", "--file", "{dir}/vault.yaml"),
-        Row("credential-vault", "get", "{id}"),
-        Row("credential-vault", "credential", "list", "{id}"),
-        Row("credential-vault", "credential", "get", "{id}", "key"),
-        Row("credential-vault", "binding", "list", "{id}"),
-        Row("credential-vault", "binding", "get", "{id}", "api"),
-        Row("credential-vault", "binding", "get", "{id}", "header", name="credential-vault binding get apiKey"),
-        Row("credential-vault", "create", "{id}", "--file", "{dir}/vault.yaml", name="a second vault", code=1),
-        Row("credential-vault", "patch", "{id}", "--file", "-", input=json.dumps(
-            {"expectedRevision": 1, "bindings": {"delete": ["api", "header"]}, "credentials": {"delete": ["key"]}})),
-        Row("credential-vault", "binding", "list", "{id}", name="credential-vault binding list of nothing"),
-        Row("credential-vault", "delete", "{id}"),
-        Row("credential-vault", "get", "{id}", name="credential-vault get of none", code=1),
-        Row("sandbox", "kill", "{id}"),
-    ],
-    "config": [
-        Row("config", "init"),
-        Row("config", "set", "defaults.image", "host"),
-        Row("config", "set", "connection.request_timeout", "20"),
-        Row("config", "show"),
-    ],
-    "template": [
-        Row("template", "create", "-i", "a:1", "-p", "s3://b/p", keeps={"id": "template_id"}),
-        Row("template", "get", "{id}"),
-        Row("template", "create", "-i", "a:1", "-p", "s3://b/p", "--resource", "cpu=1", "--entrypoint", "x", "-e",
-            "A=1", "-m", "by={me}", "--format", "native", "--readiness-probe", "tcp://127.0.0.1:1",
-            "--warmup-seconds", "3", name="template create of everything", keeps={"id": "template_id"}),
-        Row("template", "get", "{id}", name="template get of everything"),
-        Row("template", "create", "-f", "{dir}/template.json", name="template create from a file"),
-        Row("template", "list", "-m", "by={me}", "--page", "1", "--page-size", "10"),
-        Row("template", "list", "-m", "by=nobody", name="template list of nothing"),
-        Row("template", "delete", "{id}"),
-        Row("template", "get", "{id}", name="template get of none", code=1),
-    ],
-}
-
-
 @pytest.fixture(scope="module")
 def shared(native_egress):
     """A sandbox that both may use."""
@@ -307,7 +186,8 @@ def programs(native_egress, shared, tmp_path_factory):
     made = []
     for path, kind in ((EXECUTABLE, Program), (OSB, Published)):
         home = directory / path.name
-        program = kind(path, {**server.environment(), "HOME": str(home), "COLUMNS": "250"}, home, {"sandbox": shared})
+        environment = {**server.environment(), "HOME": str(home), "COLUMNS": "250"}
+        program = kind(path, environment, home, {"sandbox": shared})
         (home / "local").write_bytes(b"\0\1\2")
         (home / "body.json").write_text(json.dumps({
             "image": {"uri": "host"}, "timeout": 600, "entrypoint": ["tail", "-f", "/dev/null"],
@@ -345,9 +225,20 @@ def both(programs):
 def test_documents_have_the_same_shape(both, story):
     rows = STORIES[story]
     mine, theirs = both(lambda program: program.play(rows))
-    assert [d for row, a, b in zip(rows, mine, theirs) if row.format for d in differences(row.name, a, b)] == []
+    assert [d for row, a, b in zip(rows, mine, theirs) if row.format
+            for d in differences(row.name, a, b)] == []
     assert [a for row, a in zip(rows, mine) if not row.format] == [
         b for row, b in zip(rows, theirs) if not row.format]
+
+
+@pytest.mark.parametrize("argv, ours, theirs, why", CODE_DIFFERENCES, ids=lambda v: " ".join(v)
+                         if isinstance(v, tuple) else None)
+def test_what_ends_otherwise_says_why(programs, argv, ours, theirs, why):
+    for program, code in zip(programs, (ours, theirs)):
+        (program.directory / ".opensandbox").mkdir(exist_ok=True)
+        (program.directory / ".opensandbox/config.toml").write_text("")
+        done = program(*argv, format=None, check=False)
+        assert done.returncode == code and done.stderr.strip(), (why, done)
 
 
 def test_templates_have_the_same_shape_and_are_asked_for_alike(both, programs):
@@ -362,8 +253,8 @@ def test_templates_have_the_same_shape_and_are_asked_for_alike(both, programs):
             for program, environment in zip(programs, before):
                 program.environment = environment
         assert [d for row, a, b in zip(rows, mine, theirs) for d in differences(row.name, a, b)] == []
-        bodies = Counter(json.dumps({**b, **({"metadata": ["by"]} if b.get("metadata") else {})}, sort_keys=True)
-                         for b in server.bodies)
+        told = ({**b, "metadata": [*b.get("metadata", {})]} for b in server.bodies)
+        bodies = Counter(json.dumps(b, sort_keys=True) for b in told)
         assert set(bodies.values()) == {len(programs)}, bodies
 
 
@@ -385,7 +276,10 @@ def test_yaml_says_what_json_says(programs, shared):
 
 
 def test_tables_have_the_same_columns(programs, shared):
-    titles = lambda text: [l for l in text.translate({ord("┃"): " ", ord("│"): " "}).splitlines() if "ID" in l][0].split()
+    def titles(text):
+        bare = text.translate({ord("┃"): " ", ord("│"): " "})
+        return next(line for line in bare.splitlines() if "ID" in line).split()
+
     for argv in (("sandbox", "list"), ("snapshot", "list")):
         if argv[0] == "snapshot":
             made = json.loads(programs[0]("snapshot", "create", shared).stdout)["id"]
@@ -427,5 +321,6 @@ def test_formats_that_a_command_has_not_are_refused():
     _, commands = ours()
     for name, command in commands.items():
         for format in {"table", "json", "yaml", "raw"} - set(command["formats"]):
-            done = run(EXECUTABLE, *name.split(), "-o", format, *["x" for a in command["arguments"]], check=False)
+            arguments = ["x" for _ in command["arguments"]]
+            done = run(EXECUTABLE, *name.split(), "-o", format, *arguments, check=False)
             assert done.returncode == 2, (name, format)

@@ -25,8 +25,9 @@ def id(server):
 def on_a_terminal(server, *argv, **environment):
     """What the command writes to a terminal."""
     master, slave = pty.openpty()
-    process = subprocess.Popen([server.executable, *argv], stdout=slave, stderr=slave, stdin=subprocess.DEVNULL,
-                               env={**server.environment(), "TERM": "xterm", **environment})
+    process = subprocess.Popen(
+        [server.executable, *argv], stdout=slave, stderr=slave, stdin=subprocess.DEVNULL,
+        env={**server.environment(), "TERM": "xterm", **environment})
     os.close(slave)
     seen = b""
     try:
@@ -117,7 +118,8 @@ def test_sessions_remember_and_pass_codes_on(server, id):
 def test_an_interrupt_ends_a_run_in_a_session_and_leaves_the_shell(server, id):
     name = json.loads(server.cli("command", "session", "create", id, "-o", "json").stdout)["session_id"]
     process = subprocess.Popen(
-        [server.executable, "command", "session", "run", id, name, "--", "sh", "-c", "echo begun; sleep 1000"],
+        [server.executable, "command", "session", "run", id, name, "--",
+         "sh", "-c", "echo begun; sleep 1000"],
         stdout=subprocess.PIPE, env=server.environment(), text=True)
     try:
         assert process.stdout.readline() == "begun\n"
@@ -133,8 +135,8 @@ def test_an_interrupt_ends_a_run_in_a_session_and_leaves_the_shell(server, id):
 
 
 def test_metrics_are_followed_until_an_interrupt(server, id):
-    process = subprocess.Popen([server.executable, "sandbox", "metrics", id, "--watch"], stdout=subprocess.PIPE,
-                               env=server.environment(), text=True)
+    process = subprocess.Popen([server.executable, "sandbox", "metrics", id, "--watch"],
+                               stdout=subprocess.PIPE, env=server.environment(), text=True)
     try:
         for _ in range(2):
             line = process.stdout.readline()

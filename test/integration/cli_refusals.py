@@ -108,7 +108,8 @@ def test_every_argument_names_itself_when_it_is_missing(call, name):
         refused(call(*minimal({**command, "arguments": []}), *most), most[-1])
 
 
-@pytest.mark.parametrize("option", [o for o in TABLE["options"] if o["value"] in WRONG], ids=lambda o: o["name"])
+@pytest.mark.parametrize("option", [o for o in TABLE["options"] if o["value"] in WRONG],
+                         ids=lambda o: o["name"])
 def test_every_option_of_all_commands_names_itself(call, option):
     bad, says = WRONG[option["value"]]
     refused(call(option["name"], bad, "sandbox", "list"), option["name"], says)
