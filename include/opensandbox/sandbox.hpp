@@ -6,6 +6,7 @@
 #include "opensandbox/files.hpp"
 #include "opensandbox/metrics.hpp"
 #include "opensandbox/registry_auth.hpp"
+#include "opensandbox/sessions.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
@@ -139,6 +140,8 @@ struct Endpoint {
     Endpoint() = default;
     std::string endpoint;
     std::map<std::string, std::string> headers;
+    /// Where the server says that the sandbox comes from ("template"); mostly empty.
+    std::optional<std::string> origin;
 };
 
 /// What can be done with sandboxes by their id alone. Cheap to copy.
@@ -180,6 +183,7 @@ class Sandbox {
     [[nodiscard]] const std::string& id() const { return id_; }
     [[nodiscard]] Commands commands() const;
     [[nodiscard]] Files files() const;
+    [[nodiscard]] Sessions sessions() const;
 
     boost::asio::awaitable<Result<SandboxInfo>> info() const;
     boost::asio::awaitable<Result<TimePoint>> renew(std::chrono::seconds timeout) const;
