@@ -28,7 +28,14 @@ struct Option {
 struct Positional {
     std::string_view name;  ///< "SANDBOX_ID"
     std::string_view help;
-    enum class Count : unsigned char { one, optional, many, payload } count = Count::one;
+    enum class Count : unsigned char {
+        one,
+        optional,
+        many,
+        payload,
+        optional_payload,
+        any_number,
+    } count = Count::one;
 };
 
 struct Example {
@@ -39,9 +46,9 @@ struct Example {
 /// One command. A `payload` positional takes the rest of the line as it stands, with or without
 /// `--` before it.
 struct Command {
-    std::string_view group;  ///< "sandbox"; empty for top-level commands
-    std::string_view name;   ///< "create"
-    std::string_view summary;
+    std::string_view group;    ///< "sandbox"; empty for top-level commands
+    std::string_view name;     ///< "create"
+    std::string_view summary;  ///< empty: the command is not shown
     std::vector<Positional> positionals;
     std::vector<Option> options;
     std::vector<Format> formats;  ///< first is the default; empty: takes no -o
@@ -90,5 +97,6 @@ void add_image_transfer_commands(CommandTable& table);
 void add_login_commands(CommandTable& table);
 void add_config_commands(CommandTable& table);
 void add_doctor_command(CommandTable& table);
+void add_interactive_commands(CommandTable& table);
 
 }  // namespace opensandbox::cli
