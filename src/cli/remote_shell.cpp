@@ -160,7 +160,7 @@ Outcome after(Invocation& invocation, const ShellRequest& request, const ShellSt
         invocation.terminal().print_note("A signal ended the shell.");
         return kFailed;
     }
-    return ended.error->within("the shell may run on, " + come_back + " Now");
+    return ended.error->within("shell " + request.session);
 }
 
 Awaitable<Ended> keep_connected(Invocation& invocation, sdk::Terminals terminals,

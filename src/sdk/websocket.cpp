@@ -1,6 +1,8 @@
 #include "sdk/transport.hpp"
 #include "version.hpp"
 
+#include <cstdlib>
+
 namespace opensandbox::sdk {
 
 namespace {

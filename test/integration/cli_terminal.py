@@ -189,9 +189,10 @@ def test_ctrl_c_while_a_sandbox_is_made_deletes_it(terminal, server):
     before = listed(server)
     for pause in range(12):
         terminal.clear()
-        terminal.enter("opensandbox run -- sleep 1000; echo '<''end '$?'>'")
+        terminal.enter("opensandbox run -- sleep 1000")
         time.sleep(0.04 * pause)
         terminal.press("C-c")
+        terminal.enter("echo '<''end '$?'>'")
         terminal.wait_for("<end ")
         assert terminal.code() == 130
         eventually(lambda: listed(server) == before, 20, 0.05, "the sandbox to be gone")
