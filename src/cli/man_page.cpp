@@ -1,6 +1,7 @@
 #include "cli/man_page.hpp"
 
 #include <algorithm>
+#include <cctype>
 
 namespace opensandbox::cli {
 
@@ -105,8 +106,8 @@ std::string examples_section(const std::vector<Example>& examples) {
     if (examples.empty()) return {};
     std::string text = ".SH EXAMPLES\n";
     for (const auto& example : examples) {
-        text += ".TP\n" + escaped(example.says) + "\n.B " +
-                escaped(std::string(kProgram) + " " + std::string(example.line)) + "\n";
+        text += ".TP\n" + escaped(example.says) + "\n\\fB" +
+                escaped(std::string(kProgram) + " " + std::string(example.line)) + "\\fR\n";
     }
     return text;
 }

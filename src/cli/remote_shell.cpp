@@ -216,6 +216,7 @@ Awaitable<Outcome> run_remote_shell(Invocation& invocation, sdk::Terminals termi
     OutputQueue output(invocation.executor());
     Ended ended = co_await keep_connected(invocation, terminals, request, state, output, since);
     state->over = true;
+    state->connected.notify();
     reading->emit(asio::cancellation_type::terminal);
     state->resized.cancel();
     co_await output.flush();

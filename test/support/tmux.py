@@ -15,7 +15,8 @@ class Terminal:
         self.environment = {**environment, "TERM": "screen-256color"}
         self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), "-s", "test",
                   "env", "PS1=READY> ", "HISTFILE=", "bash", "--norc", "--noprofile", "-i")
-        self.tmux("set-option", "-g", "history-limit", "20000")
+        self.tmux("set-option", "-g", "status", "off")
+        self.resize(columns, rows)
         self.wait_for("READY>")
 
     def __enter__(self):
@@ -68,9 +69,9 @@ class Terminal:
         return int(screen.rsplit("<end ", 1)[1].split(">")[0])
 
     def modes(self):
-        """The terminal's settings, as stty names them."""
+        """The terminal's settings, but for its size."""
         tty = self.tmux("display-message", "-p", "-t", "test", "#{pane_tty}").strip()
-        return subprocess.run(["stty", "-F", tty, "-a"], check=True, capture_output=True, text=True).stdout
+        return subprocess.run(["stty", "-F", tty, "-g"], check=True, capture_output=True, text=True).stdout
 
     @staticmethod
     def quote(*words):

@@ -109,7 +109,8 @@ void plan_entry(const std::string& remote, const std::string& local, const sdk::
 Awaitable<sdk::Result<CopyPlan>> plan_download(sdk::Files files, std::string remote,
                                                std::string local) {
     CopyPlan plan;
-    auto info = co_await files.info({remote});
+    std::vector<std::string> paths(1, remote);
+    auto info = co_await files.info(std::move(paths));
     if (!info) co_return info.error();
     const sdk::FileInfo& root = info->front();
     if (root.type != sdk::FileType::directory) {
@@ -132,7 +133,7 @@ Awaitable<sdk::Status> upload_all(sdk::Files files, const CopyPlan& plan, CopyPr
     for (const auto& item : plan.files) {
         auto source = sdk::read_file(item.from);
         if (!source) co_return source.error();
-        sdk::Permissions permissions(item.mode == 0 ? 0600 : item.mode);
+        sdk::Permissions permissions(item.mode == 0 ? 0600U : item.mode);
         auto sent = co_await files.upload(item.to, **source, permissions, progress.of_next());
         if (!sent) co_return sent.error().within(item.from);
         progress.finished(item.size);
@@ -165,7 +166,8 @@ Awaitable<sdk::Status> download_all(sdk::Files files, const CopyPlan& plan,
 Awaitable<sdk::Result<std::string>> remote_target(sdk::Files files, const CopyPlace& from,
                                                   const CopyPlace& to) {
     if (to.path.ends_with('/')) co_return join(to.path, last_part(from.path));
-    auto info = co_await files.info({to.path});
+    std::vector<std::string> paths(1, to.path);
+    auto info = co_await files.info(std::move(paths));
     if (!info && info.error().code() != sdk::ErrorCode::not_found) co_return info.error();
     const bool into = info && info->front().type == sdk::FileType::directory;
     co_return into ? join(to.path, last_part(from.path)) : to.path;
