@@ -46,14 +46,15 @@ struct Example {
 /// One command. A `payload` positional takes the rest of the line as it stands, with or without
 /// `--` before it.
 struct Command {
-    std::string_view group;    ///< "sandbox"; empty for top-level commands
-    std::string_view name;     ///< "create"
-    std::string_view summary;  ///< empty: the command is not shown
+    std::string_view group;  ///< "sandbox"; empty for top-level commands
+    std::string_view name;   ///< "create"
+    std::string_view summary;
     std::vector<Positional> positionals;
     std::vector<Option> options;
     std::vector<Format> formats;  ///< first is the default; empty: takes no -o
     std::vector<Example> examples;
     std::string_view details;  ///< further paragraphs of the help, may be empty
+    bool hidden = false;       ///< for other programs: in no list
     std::function<Awaitable<Outcome>(Invocation&)> run;
 
     [[nodiscard]] std::string full_name() const {

@@ -109,7 +109,7 @@ void offer_value(Completion& out, const Option& option, const Command* command) 
 
 void offer_names(Completion& out, const CommandTable& table, const std::string& group) {
     for (const auto& command : table.commands) {
-        if (command.group == group && !command.summary.empty()) offer(out, command.name);
+        if (command.group == group && !command.hidden) offer(out, command.name);
     }
     const std::string before = group.empty() ? "" : group + " ";
     for (const auto& inner : table.groups) {

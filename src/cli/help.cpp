@@ -80,8 +80,7 @@ std::string help_text(const CommandTable& table, std::string_view program) {
                        row("init-config", "Write a commented server configuration.") +
                        "\nCommands:\n";
     for (const auto& command : table.commands) {
-        if (command.group.empty() && !command.summary.empty())
-            text += row(command.name, command.summary);
+        if (command.group.empty() && !command.hidden) text += row(command.name, command.summary);
     }
     for (const auto& group : table.groups)
         text += row(group.name, group.summary);

@@ -144,7 +144,7 @@ ManPage program_page(const CommandTable& table, std::string_view version) {
                        ".SH COMMANDS\n.TP\n.B serve\nStart the server.\n.TP\n.B init\\-config\n"
                        "Write a commented server configuration.\n";
     for (const auto& command : table.commands) {
-        if (command.summary.empty()) continue;
+        if (command.hidden) continue;
         text +=
             ".TP\n.BR " + escaped(page_name(command)) + " (1)\n" + escaped(command.summary) + "\n";
     }
@@ -159,7 +159,7 @@ ManPage program_page(const CommandTable& table, std::string_view version) {
 std::vector<ManPage> man_pages(const CommandTable& table, std::string_view version) {
     std::vector<ManPage> pages{program_page(table, version)};
     for (const auto& command : table.commands) {
-        if (!command.summary.empty()) pages.push_back(command_page(command, version));
+        if (!command.hidden) pages.push_back(command_page(command, version));
     }
     return pages;
 }

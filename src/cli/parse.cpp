@@ -145,7 +145,7 @@ class Parser {
     void unknown_command(const std::string& word) {
         std::vector<std::string_view> known;
         for (const auto& command : table_.commands) {
-            if (command.group == group_ && !command.summary.empty()) known.push_back(command.name);
+            if (command.group == group_ && !command.hidden) known.push_back(command.name);
         }
         if (group_.empty()) {
             for (const auto& group : table_.groups)

@@ -247,7 +247,7 @@ void add_code_commands(CommandTable& table) {
                        {"--context", 0, "CONTEXT_ID", "Context to run it in."}};
     command.examples = {
         {"code run SANDBOX_ID analysis.py", "a file, whose name tells the language"},
-        {"code run SANDBOX_ID -l python -c 'print(6 * 7)'", "a line"}};
+        {"code run SANDBOX_ID -l python -c 'print(6*7)'", "a line"}};
     command.run = run;
     table.commands.push_back(command);
 

@@ -89,9 +89,11 @@ void add_completion_commands(CommandTable& table) {
     command.run = print_script;
     table.commands.push_back(std::move(command));
 
-    // Without a summary: hidden, for the scripts.
     command = Command();
     command.name = "complete";
+    command.summary = "Print what may stand at the end of a line, for the scripts of 'completion'.";
+    command.hidden = true;
+    command.examples = {{"complete -- sandbox li", "what goes on like this"}};
     command.positionals = {{"WORD", "Words typed so far.", Positional::Count::optional_payload}};
     command.run = answer;
     table.commands.push_back(std::move(command));

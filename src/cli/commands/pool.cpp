@@ -130,11 +130,17 @@ void add_pool_commands(CommandTable& table) {
         {"--buffer-max", 0, "NUMBER", "Idle sandboxes to keep, at most.", false, true},
         {"--pool-min", 0, "NUMBER", "Sandboxes in all, at least.", false, true},
         {"--pool-max", 0, "NUMBER", "Sandboxes in all, at most.", false, true}};
-    table.commands.push_back(
-        make_document_command("pool", "list", "List pools of ready sandboxes.", {}, list));
-    table.commands.push_back(make_document_command("pool", "get", "Show one pool.", {kName}, get));
-    Command command = make_document_command("pool", "create", "Keep sandboxes of one kind ready.",
-                                            {kName}, create);
+    Command command =
+        make_document_command("pool", "list", "List pools of ready sandboxes.", {}, list);
+    command.examples = {{"pool list", "all of them, with their figures"}};
+    table.commands.push_back(std::move(command));
+
+    command = make_document_command("pool", "get", "Show one pool.", {kName}, get);
+    command.examples = {{"pool get small -o json", "one, for scripts"}};
+    table.commands.push_back(std::move(command));
+
+    command = make_document_command("pool", "create", "Keep sandboxes of one kind ready.", {kName},
+                                    create);
     command.options = capacity;
     command.options.push_back({"--image", 'i', "IMAGE", "Image that its sandboxes start from."});
     command.options.push_back({"--cpu", 0, "CPUS", "Processors: 1, 0.5 or 500m (default 1)."});
@@ -144,13 +150,19 @@ void add_pool_commands(CommandTable& table) {
     command.examples = {
         {"pool create small -i host --buffer-min 1 --buffer-max 4 --pool-min 0 --pool-max 20",
          "between one and four idle ones"}};
-    table.commands.push_back(command);
+    table.commands.push_back(std::move(command));
+
     command =
         make_document_command("pool", "update", "Change how many a pool keeps.", {kName}, update);
     command.options = capacity;
+    command.examples = {
+        {"pool update small --buffer-min 0 --buffer-max 0 --pool-min 0 --pool-max 20",
+         "keep none idle"}};
     table.commands.push_back(std::move(command));
-    table.commands.push_back(
-        make_document_command("pool", "delete", "Delete a pool.", {kName}, remove));
+
+    command = make_document_command("pool", "delete", "Delete a pool.", {kName}, remove);
+    command.examples = {{"pool delete small", "its idle sandboxes go with it"}};
+    table.commands.push_back(std::move(command));
 }
 
 }  // namespace opensandbox::cli

@@ -77,7 +77,7 @@ TEST_CASE("Every shown command has a manual page") {
     const CommandTable table = make_command_table();
     const auto pages = man_pages(table, "1.2.3");
     const auto shown =
-        std::ranges::count_if(table.commands, [](const Command& c) { return !c.summary.empty(); });
+        std::ranges::count_if(table.commands, [](const Command& c) { return !c.hidden; });
     CHECK(pages.size() == static_cast<std::size_t>(shown) + 1);
     for (const auto& page : pages) {
         INFO(page.file_name);
