@@ -1,10 +1,12 @@
 #pragma once
 
+#include "opensandbox/code.hpp"
 #include "opensandbox/commands.hpp"
 #include "opensandbox/connection.hpp"
 #include "opensandbox/error.hpp"
 #include "opensandbox/files.hpp"
 #include "opensandbox/metrics.hpp"
+#include "opensandbox/pty.hpp"
 #include "opensandbox/registry_auth.hpp"
 #include "opensandbox/sessions.hpp"
 
@@ -181,6 +183,8 @@ class Sandbox {
                                                            ConnectOptions options = {});
 
     [[nodiscard]] const std::string& id() const { return id_; }
+    [[nodiscard]] Code code() const;
+    [[nodiscard]] Terminals terminals() const;
     [[nodiscard]] Commands commands() const;
     [[nodiscard]] Files files() const;
     [[nodiscard]] Sessions sessions() const;

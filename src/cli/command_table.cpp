@@ -96,6 +96,7 @@ CommandTable make_command_table() {
     add_login_commands(table);
     add_config_commands(table);
     add_doctor_command(table);
+    add_interactive_commands(table);
     return table;
 }
 

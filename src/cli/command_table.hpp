@@ -29,7 +29,14 @@ struct Option {
 struct Positional {
     std::string_view name;  ///< "SANDBOX_ID"
     std::string_view help;
-    enum class Count : unsigned char { one, optional, many, payload } count = Count::one;
+    enum class Count : unsigned char {
+        one,
+        optional,
+        many,
+        payload,
+        optional_payload,
+        any_number,
+    } count = Count::one;
 };
 
 struct Example {
@@ -49,6 +56,7 @@ struct Command {
     std::vector<Format> formats;  ///< first is the default; empty: takes no -o
     std::vector<Example> examples;
     std::string_view details;  ///< further paragraphs of the help, may be empty
+    bool hidden = false;       ///< for other programs: in no list
     std::function<Awaitable<Outcome>(Invocation&)> run;
     std::string_view alias = {};  ///< another name that is understood, too; not in the help
 
@@ -101,5 +109,6 @@ void add_image_transfer_commands(CommandTable& table);
 void add_login_commands(CommandTable& table);
 void add_config_commands(CommandTable& table);
 void add_doctor_command(CommandTable& table);
+void add_interactive_commands(CommandTable& table);
 
 }  // namespace opensandbox::cli

@@ -45,6 +45,8 @@ std::string usage_of(const Command& command) {
             case Positional::Count::optional: text += " [" + name + "]"; break;
             case Positional::Count::many: text += " " + name + "..."; break;
             case Positional::Count::payload: text += " -- " + name + "..."; break;
+            case Positional::Count::optional_payload: text += " [-- " + name + "...]"; break;
+            case Positional::Count::any_number: text += " [" + name + "...]"; break;
         }
     }
     return text;
@@ -78,7 +80,7 @@ std::string help_text(const CommandTable& table, std::string_view program) {
                        row("init-config", "Write a commented server configuration.") +
                        "\nCommands:\n";
     for (const auto& command : table.commands) {
-        if (command.group.empty()) text += row(command.name, command.summary);
+        if (command.group.empty() && !command.hidden) text += row(command.name, command.summary);
     }
     for (const auto& group : table.groups) {
         if (!group.is_nested()) text += row(group.name, group.summary);

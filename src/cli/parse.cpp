@@ -22,6 +22,11 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
+bool may_be_missing(Positional::Count count) {
+    return count == Positional::Count::optional || count == Positional::Count::optional_payload ||
+           count == Positional::Count::any_number;
+}
+
 class Parser {
   public:
     Parser(const CommandTable& table, const std::vector<std::string>& words)
@@ -143,7 +148,7 @@ class Parser {
     void unknown_command(const std::string& word) {
         std::vector<std::string_view> known;
         for (const auto& command : table_.commands) {
-            if (command.group == group_) known.push_back(command.name);
+            if (command.group == group_ && !command.hidden) known.push_back(command.name);
         }
         const std::string prefix = group_.empty() ? "" : group_ + " ";
         for (const auto& group : table_.groups) {
@@ -170,12 +175,16 @@ class Parser {
         if (position_ == positionals.size()) return fail("unexpected argument '" + word + "'");
         const Positional& positional = positionals[position_];
         line_.arguments.add_positional(positional.name, word);
-        if (positional.count == Positional::Count::payload) {
+        if (positional.count == Positional::Count::payload ||
+            positional.count == Positional::Count::optional_payload) {
             while (at_ < words_.size()) {
                 line_.arguments.add_positional(positional.name, words_[at_++]);
             }
         }
-        if (positional.count != Positional::Count::many) ++position_;
+        if (positional.count != Positional::Count::many &&
+            positional.count != Positional::Count::any_number) {
+            ++position_;
+        }
     }
 
     /// What follows `--`: words that are no options.
@@ -193,7 +202,7 @@ class Parser {
             return;
         }
         for (const auto& positional : line_.command->positionals) {
-            if (positional.count == Positional::Count::optional) continue;
+            if (may_be_missing(positional.count)) continue;
             if (!line_.arguments.rest(positional.name).empty()) continue;
             return fail(std::string(positional.name) +
                         " is missing: " + std::string(positional.help));

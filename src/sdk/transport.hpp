@@ -1,6 +1,7 @@
 #pragma once
 
 #include "http/client.hpp"
+#include "http/websocket_connection.hpp"
 #include "net/stream.hpp"
 #include "opensandbox/bytes.hpp"
 #include "opensandbox/connection.hpp"
@@ -58,6 +59,10 @@ class Transport {
     /// Sends and returns when the head of a successful answer has come, its body still to be read.
     /// Only connecting is limited in time.
     Awaitable<Result<std::unique_ptr<http::ClientResponse>>> open(const Route& route, Call call);
+
+    /// A WebSocket at a target.
+    Awaitable<Result<std::unique_ptr<http::WebSocketConnection>>> open_websocket(
+        const Route& route, std::string target);
 
     /// The route to a sandbox's port as the server gave it.
     Result<Route> route_to(std::string_view endpoint, const http::Fields& headers) const;
