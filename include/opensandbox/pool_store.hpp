@@ -102,7 +102,7 @@ struct RedisStoreOptions {
     std::chrono::milliseconds timeout{5'000};
 };
 
-/// A store in Redis 3.2 or newer, for pools of any number of processes and machines, those of the
+/// A store in Redis 5 or newer, for pools of any number of processes and machines, those of the
 /// published SDKs among them: keys and values are the same. Connects when it is first used, and
 /// again whenever the connection was lost. `invalid_argument` for a malformed URL.
 Result<std::shared_ptr<PoolStore>> redis_pool_store(boost::asio::any_io_executor executor,
