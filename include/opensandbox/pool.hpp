@@ -146,8 +146,10 @@ class SandboxPool {
     boost::asio::awaitable<Result<PoolDestroyResult>> destroy(
         std::optional<std::chrono::milliseconds> keep = std::chrono::hours(7 * 24));
 
-  private:
+    /// For the library's own use.
     struct State;
+
+  private:
     explicit SandboxPool(std::shared_ptr<State> state) : state_(std::move(state)) {}
     std::shared_ptr<State> state_;
 };

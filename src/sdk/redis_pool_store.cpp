@@ -1,5 +1,6 @@
 #include "sdk/redis_pool_store.hpp"
 
+#include "base/scope_exit.hpp"
 #include "opensandbox/pool_store.hpp"
 #include "redis/client.hpp"
 #include "sdk/pool_error.hpp"
@@ -254,8 +255,8 @@ class RedisPoolStore final : public PoolStore {
     Awaitable<Result<resp::Value>> call(Words words, resp::Kind expected) {
         std::string command = resp::command(words);
         co_await turn_.async_receive(asio::use_awaitable);
+        ScopeExit next([this] { turn_.try_send(boost::system::error_code()); });
         auto reply = co_await exchange(std::move(command));
-        turn_.try_send(boost::system::error_code());
         if (!reply) co_return unavailable(reply.error().message());
         if (reply->kind != expected && reply->kind != resp::Kind::null) co_return malformed();
         co_return std::move(*reply);
