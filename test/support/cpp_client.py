@@ -1,4 +1,6 @@
-"""The C++ client as others get it: installed from a build tree, used by a project outside of it."""
+"""The C++ client as others get it: installed from a build tree, used by a project outside of it.
+
+OPENSANDBOX_BUILD names another build tree than that of the executable under test."""
 
 import os
 import shutil
