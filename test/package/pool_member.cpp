@@ -1,18 +1,16 @@
 // One of those who share a pool by Redis: pool_member NAME REDIS-URL MAX-IDLE [LOCK-MS]. Obeys the
 // lines of its input, one answer a line.
-#include <opensandbox/blocking.hpp>
-#include <opensandbox/pool.hpp>
-
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/read_until.hpp>
 #include <boost/asio/redirect_error.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
-#include <unistd.h>
-
 #include <iostream>
+#include <opensandbox/blocking.hpp>
+#include <opensandbox/pool.hpp>
 #include <sstream>
+#include <unistd.h>
 
 using namespace opensandbox::sdk;
 namespace asio = boost::asio;
