@@ -158,7 +158,7 @@ class MemoryPoolStore final : public PoolStore {
         co_return pools_[name].destroy_state();
     }
 
-    awaitable<Status> begin_destroy(std::string name, std::string owner) override {
+    awaitable<Status> begin_destroy(std::string name, std::string /*owner*/) override {
         Pool& pool = pools_[name];
         if (auto state = pool.destroy_state(); state == PoolDestroyState::destroyed) {
             co_return destroyed_error(name, state);
@@ -177,7 +177,7 @@ class MemoryPoolStore final : public PoolStore {
         co_return Status();
     }
 
-    awaitable<Status> mark_destroyed(std::string name, std::string owner,
+    awaitable<Status> mark_destroyed(std::string name, std::string /*owner*/,
                                      std::optional<milliseconds> keep) override {
         Pool& pool = pools_[name];
         pool.destroy = PoolDestroyState::destroyed;

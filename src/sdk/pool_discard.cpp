@@ -26,8 +26,8 @@ Awaitable<void> kill_some(Connection connection, std::shared_ptr<Doomed> doomed)
     if (--doomed->workers == 0) doomed->done.notify();
 }
 
-Awaitable<void> kill_in_background(std::shared_ptr<void> keep, Connection connection,
-                                   std::shared_ptr<Doomed> doomed) {
+Awaitable<void> kill_in_background([[maybe_unused]] std::shared_ptr<void> keep,
+                                   Connection connection, std::shared_ptr<Doomed> doomed) {
     doomed->workers = 1;
     co_await kill_some(std::move(connection), std::move(doomed));
 }
