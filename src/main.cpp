@@ -43,9 +43,11 @@ std::string_view base_name(const char* path) {
     return text.substr(text.find_last_of('/') + 1);
 }
 
-/// `egress` is a group of commands, too: with a verb behind it, it is the command line's.
+/// `egress` is a group of commands, too: with a verb behind it, or called as `osb`, it is the
+/// command line's.
 bool is_command(int argc, char** argv) {
-    return argc > 2 && std::string_view(argv[1]) == "egress" && argv[2][0] != '-';
+    if (std::string_view(argv[1]) != "egress") return false;
+    return base_name(argv[0]) == "osb" || (argc > 2 && argv[2][0] != '-');
 }
 
 }  // namespace

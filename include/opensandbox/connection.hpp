@@ -34,6 +34,8 @@ struct ConnectionConfig {
 
     /// "host", "host:port", "[::1]:8080", also with a path prefix or a scheme in front.
     std::string domain = "127.0.0.1:8080";
+    /// "http" or "https". TLS trusts the system's authorities, or those of SSL_CERT_FILE and
+    /// SSL_CERT_DIR; sandboxes are then reached by it, too.
     std::string protocol = "http";
     std::string api_key;
     /// For one request and its whole answer; streams have no limit. 0: none.

@@ -23,6 +23,7 @@ struct Option {
     std::string_view help;
     bool repeatable = false;
     bool required = false;
+    std::string_view alias = {};  ///< another name that is understood, too; not in the help
 };
 
 struct Positional {
@@ -36,7 +37,8 @@ struct Example {
     std::string_view says;
 };
 
-/// One command. A `payload` positional takes the rest of the line as it stands, with or without
+/// One command. Its group may be one in another ("command session"). A `payload` positional takes
+/// the rest of the line as it stands, with or without
 /// `--` before it.
 struct Command {
     std::string_view group;  ///< "sandbox"; empty for top-level commands
@@ -48,6 +50,7 @@ struct Command {
     std::vector<Example> examples;
     std::string_view details;  ///< further paragraphs of the help, may be empty
     std::function<Awaitable<Outcome>(Invocation&)> run;
+    std::string_view alias = {};  ///< another name that is understood, too; not in the help
 
     [[nodiscard]] std::string full_name() const {
         return group.empty() ? std::string(name) : std::string(group) + " " + std::string(name);
@@ -60,8 +63,10 @@ Command make_document_command(std::string_view group, std::string_view name,
                               Awaitable<Outcome> (*run)(Invocation&));
 
 struct Group {
-    std::string_view name;
+    std::string_view name;  ///< two words for one in another group
     std::string_view summary;
+
+    [[nodiscard]] bool is_nested() const { return name.find(' ') != std::string_view::npos; }
 };
 
 struct CommandTable {
@@ -86,6 +91,12 @@ void add_image_commands(CommandTable& table);
 void add_image_build_command(CommandTable& table);
 void add_image_tag_command(CommandTable& table);
 void add_snapshot_commands(CommandTable& table);
+void add_session_commands(CommandTable& table);
+void add_egress_commands(CommandTable& table);
+void add_credential_vault_commands(CommandTable& table);
+void add_template_commands(CommandTable& table);
+void add_diagnostics_commands(CommandTable& table);
+void add_devops_commands(CommandTable& table);
 void add_image_transfer_commands(CommandTable& table);
 void add_login_commands(CommandTable& table);
 void add_config_commands(CommandTable& table);

@@ -108,7 +108,7 @@ json::object describe(const sdk::Endpoint& endpoint) {
     json::object out;
     out["endpoint"] = endpoint.endpoint;
     out["headers"] = std::move(headers);
-    out["origin"] = nullptr;
+    out["origin"] = or_null(endpoint.origin);
     return out;
 }
 
@@ -197,6 +197,23 @@ json::object describe(const sdk::ImageDetails& details) {
         layers.emplace_back(json::object{{"diff_id", layer.diff_id}, {"size", layer.size}});
     }
     out["layers"] = std::move(layers);
+    return out;
+}
+
+json::object describe(const sdk::DiagnosticContent& content) {
+    json::object out;
+    out["sandbox_id"] = content.sandbox_id;
+    out["kind"] = content.kind;
+    out["scope"] = content.scope;
+    out["delivery"] = content.delivery;
+    out["content_type"] = content.content_type;
+    out["truncated"] = content.truncated;
+    out["content"] = or_null(content.content);
+    out["content_url"] = or_null(content.content_url);
+    out["content_length"] =
+        content.content_length ? json::value(*content.content_length) : json::value();
+    out["expires_at"] = or_null(content.expires_at);
+    out["warnings"] = content.warnings ? json::value(list_of(*content.warnings)) : json::value();
     return out;
 }
 

@@ -80,10 +80,11 @@ std::string help_text(const CommandTable& table, std::string_view program) {
     for (const auto& command : table.commands) {
         if (command.group.empty()) text += row(command.name, command.summary);
     }
-    for (const auto& group : table.groups)
-        text += row(group.name, group.summary);
+    for (const auto& group : table.groups) {
+        if (!group.is_nested()) text += row(group.name, group.summary);
+    }
     text += row("version", "Print the version.");
-    text += row("help [COMMAND]", "Print help.");
+    text += row("help [COMMAND]", "Print help; 'help -o json': all of it, for programs.");
     text += "\nOptions:\n" + option_rows(global_options());
     return text + example_rows({{"serve", "start a server on this machine"},
                                 {"run -- uname -a", "run one command in a fresh sandbox"},
@@ -103,6 +104,10 @@ std::string group_help_text(const CommandTable& table, const Group& group,
         if (!command.examples.empty() && examples.size() < 3) {
             examples.push_back(command.examples.front());
         }
+    }
+    for (const auto& nested : table.groups) {
+        if (!nested.name.starts_with(std::string(group.name) + " ")) continue;
+        text += row(nested.name.substr(group.name.size() + 1), nested.summary);
     }
     text += "\n'" + name + " COMMAND --help' says more about one of them.\n";
     return text + example_rows(examples, program);

@@ -80,7 +80,9 @@ class Parser {
     void take_long(const std::string& word) {
         const auto equals = word.find('=');
         const std::string name = word.substr(0, equals);
-        const Option* option = find_option([&](const Option& o) { return o.name == name; });
+        const Option* option = find_option([&](const Option& o) {
+            return o.name == name || (!o.alias.empty() && o.alias == name);
+        });
         if (!option) return unknown_option(name, name);
         if (equals == std::string::npos) return take_option(*option);
         if (option->value.empty()) return fail(name + ": takes no value");
@@ -128,10 +130,11 @@ class Parser {
                 line_.wants_version = true;
                 return;
             }
-            if (table_.find_group(word)) {
-                group_ = word;
-                return;
-            }
+        }
+        const std::string group = group_.empty() ? word : group_ + " " + word;
+        if (table_.find_group(group)) {
+            group_ = group;
+            return;
         }
         line_.command = table_.find(group_, word);
         if (!line_.command) unknown_command(word);
@@ -142,9 +145,11 @@ class Parser {
         for (const auto& command : table_.commands) {
             if (command.group == group_) known.push_back(command.name);
         }
-        if (group_.empty()) {
-            for (const auto& group : table_.groups)
-                known.push_back(group.name);
+        const std::string prefix = group_.empty() ? "" : group_ + " ";
+        for (const auto& group : table_.groups) {
+            if (!group.name.starts_with(prefix)) continue;
+            const std::string_view name = group.name.substr(prefix.size());
+            if (!name.empty() && name.find(' ') == std::string_view::npos) known.push_back(name);
         }
         auto meant = nearest(word, known);
         std::string message = "there is no command '" + word + "'";

@@ -20,9 +20,9 @@ bool is_field_text(std::string_view text) {
 Connection::Connection(std::shared_ptr<Transport> transport) : transport_(std::move(transport)) {}
 
 Result<Connection> Connection::open(asio::any_io_executor executor, ConnectionConfig config) {
-    if (config.protocol != "http") {
-        return Error(ErrorCode::unsupported,
-                     "protocol '" + config.protocol + "' is not supported yet; use http");
+    if (config.protocol != "http" && config.protocol != "https") {
+        return Error(ErrorCode::invalid_argument,
+                     "protocol: '" + config.protocol + "' is not accepted; use http or https");
     }
     auto route = parse_route(config.domain, config.protocol);
     if (!route) return route.error().within("domain");
@@ -30,6 +30,7 @@ Result<Connection> Connection::open(asio::any_io_executor executor, ConnectionCo
         return Error(ErrorCode::invalid_argument, "the API key holds control characters");
     }
     route->prefix += "/v1";
+    if (config.protocol == "https") route->origin.tls = std::make_shared<net::TlsClient>();
     if (!config.api_key.empty()) route->headers.set("OPEN-SANDBOX-API-KEY", config.api_key);
     return Connection(
         std::make_shared<Transport>(std::move(executor), std::move(config), std::move(*route)));

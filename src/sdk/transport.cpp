@@ -125,6 +125,7 @@ Result<Route> Transport::route_to(std::string_view endpoint, const http::Fields&
     }
     for (const auto& [name, value] : headers)
         route->headers.set(name, value);
+    route->origin.tls = lifecycle_.origin.tls;
     if (config_.use_server_proxy && !config_.api_key.empty()) {
         route->headers.set("OPEN-SANDBOX-API-KEY", config_.api_key);
     }

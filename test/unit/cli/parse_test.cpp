@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+using namespace opensandbox;
 using namespace opensandbox::cli;
 
 namespace {
@@ -158,9 +159,41 @@ TEST_CASE("only a slip of the finger gets a suggestion") {
     CHECK(nearest("x", {"ls", "rm"}).empty());
 }
 
-TEST_CASE("every command has a handler, a summary, and unambiguous options") {
+TEST_CASE("a group may stand in another") {
+    auto line = parse_well({"command", "session", "create", "sb", "-w", "/tmp"});
+    CHECK(line.command->full_name() == "command session create");
+    CHECK(line.arguments.one("SANDBOX_ID") == "sb");
+    CHECK(parse_well({"credential-vault", "binding", "get", "sb", "b"}).command->group ==
+          "credential-vault binding");
+    CHECK(parse_well({"command", "status", "sb", "e"}).command->full_name() == "command status");
+    CHECK(problem_of({"command", "session"}).find("command session: a command is needed") == 0);
+    CHECK(problem_of({"command", "sesion"}).find("did you mean 'session'?") != std::string::npos);
+    CHECK(problem_of({"command", "session", "x"}).find("create, run, delete") != std::string::npos);
+    const std::string help =
+        group_help_text(table(), *table().find_group("command"), "opensandbox");
+    CHECK(help.find("\n  session ") != std::string::npos);
+    CHECK(help_text(table(), "opensandbox").find("command session") == std::string::npos);
+}
+
+TEST_CASE("other names of commands and options are understood") {
+    auto line = parse_well({"snapshot", "list", "--sandbox", "sb"});
+    CHECK(line.arguments.get("--sandbox-id") == "sb");
+    CHECK(parse_well({"snapshot", "remove", "sn"}).command->name == "delete");
+}
+
+TEST_CASE("the help as a document has every command and option") {
+    const json::object document = describe(table());
+    CHECK(document.at("commands").as_array().size() == table().commands.size());
+    CHECK(document.at("options").as_array().size() == global_options().size());
+    const auto& first = document.at("commands").as_array().at(0).as_object();
+    CHECK(first.at("name").as_string() == table().commands.front().full_name());
+    CHECK(first.at("options").as_array().size() == table().commands.front().options.size());
+}
+
+TEST_CASE("every command has a handler, a summary, examples, and unambiguous options") {
     for (const Command& command : table().commands) {
         CAPTURE(command.full_name());
+        CHECK_FALSE(command.examples.empty());
         CHECK(command.run);
         CHECK_FALSE(command.summary.empty());
         if (!command.group.empty()) CHECK(table().find_group(command.group));
