@@ -126,6 +126,8 @@ int main(int argc, char** argv) {
         plain.print("opensandbox, version " + std::string(kVersion) + "\n");
         return kSuccess;
     }
+    static_cast<void>(connection_overrides(line.arguments));  // all commands take these options
+    if (!line.problem) line.problem = line.arguments.problem();
     if (line.problem) {
         const Format format = wanted_format(line, words);
         report(*line.problem, format, false, plain);

@@ -64,6 +64,12 @@ Awaitable<Result<std::unique_ptr<http::ClientResponse>>> Transport::send(http::C
         if (response.error().code() == opensandbox::ErrorCode::unavailable) {
             co_return to_public(response.error().within("cannot reach " + where));
         }
+        const bool may_want_tls = &route == &lifecycle_ && !route.origin.tls &&
+                                  response.error().code() == opensandbox::ErrorCode::bad_gateway;
+        if (may_want_tls) {
+            co_return to_public(response.error().within(
+                "no HTTP from " + where + ", which perhaps wants the protocol https"));
+        }
         co_return to_public(response.error().within(where));
     }
     co_return std::move(*response);

@@ -235,8 +235,9 @@ TEST_CASE("help shows usage, options and examples") {
     CHECK(text.find("-o, --output FORMAT") != std::string::npos);
     CHECK(text.find("osb sandbox renew SANDBOX_ID -t 1h") != std::string::npos);
     const std::string all = help_text(table(), "opensandbox");
-    for (const auto& group : table().groups)
-        CHECK(all.find(group.name) != std::string::npos);
+    for (const auto& group : table().groups) {
+        if (!group.is_nested()) CHECK(all.find(group.name) != std::string::npos);
+    }
     const std::string group = group_help_text(table(), *table().find_group("file"), "opensandbox");
     CHECK(group.find("Usage: opensandbox file COMMAND") == 0);
     CHECK(group.find("download") != std::string::npos);
