@@ -51,8 +51,8 @@ constexpr double kLongestTimeout = 86'400;
 constexpr double kMilli = 1000;
 
 Error refused(std::string_view option, std::string_view value, std::string_view accepted) {
-    return {ErrorCode::invalid_argument, std::string(option) + ": '" + std::string(value) +
-                                             "' is not " + std::string(accepted)};
+    return {ErrorCode::invalid_argument,
+            std::string(option) + ": '" + std::string(value) + "' is not " + std::string(accepted)};
 }
 
 /// The options of one line, one setter each.
@@ -76,11 +76,16 @@ class Reader {
     }
 
     bool set_flag(std::string_view name) {
-        if (name == "--allow-unauthenticated") into_.allow_unauthenticated = true;
-        else if (name == "--use-server-proxy") into_.server.use_server_proxy = true;
-        else if (name == "--no-use-server-proxy") into_.server.use_server_proxy = false;
-        else if (name == "--help" || name == "-h") into_.help = true;
-        else return false;
+        if (name == "--allow-unauthenticated")
+            into_.allow_unauthenticated = true;
+        else if (name == "--use-server-proxy")
+            into_.server.use_server_proxy = true;
+        else if (name == "--no-use-server-proxy")
+            into_.server.use_server_proxy = false;
+        else if (name == "--help" || name == "-h")
+            into_.help = true;
+        else
+            return false;
         return true;
     }
 
@@ -124,9 +129,9 @@ class Reader {
         auto [end, failed] = std::from_chars(value.data(), value.data() + value.size(), number);
         if (failed != std::errc() || end != value.data() + value.size() || number < low ||
             number > high) {
-            return refused(name, value,
-                           "a whole number from " + std::to_string(low) + " to " +
-                               std::to_string(high));
+            return refused(
+                name, value,
+                "a whole number from " + std::to_string(low) + " to " + std::to_string(high));
         }
         into = static_cast<T>(number);
         return {};
@@ -183,9 +188,9 @@ Result<Options> parse_options(std::span<const std::string_view> words, const Var
             value = word.substr(equals + 1);
         } else if (at + 1 < words.size()) {
             value = words[++at];
-        } else if (Status known = reader.set(name, ""); !known && known.error().message().starts_with("unknown")) {
-            return known.error();
         } else {
+            Status known = reader.set(name, "");
+            if (!known && known.error().message().starts_with("unknown")) return known.error();
             return Error(ErrorCode::invalid_argument, std::string(name) + ": a value is missing");
         }
         if (Status set = reader.set(name, value); !set) return set.error();

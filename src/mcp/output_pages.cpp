@@ -69,8 +69,8 @@ std::string as_text(std::string bytes) {
 void KeptOutputs::keep(std::string sandbox_id, std::string execution_id, std::string output,
                        std::string errors) {
     size_ += output.size() + errors.size();
-    kept_.push_back(Kept{std::move(sandbox_id), std::move(execution_id), std::move(output),
-                         std::move(errors)});
+    kept_.push_back(
+        Kept{std::move(sandbox_id), std::move(execution_id), std::move(output), std::move(errors)});
     while (size_ > total_ && kept_.size() > 1) {
         size_ -= kept_.front().output.size() + kept_.front().errors.size();
         kept_.pop_front();

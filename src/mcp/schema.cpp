@@ -112,8 +112,7 @@ Problem check_members(const json::object& value, const json::object& schema,
     const json::value* others = schema.if_contains("additionalProperties");
     for (const auto& [name, member] : value) {
         const std::string path = below(where, name);
-        const json::value* known =
-            properties ? properties->as_object().if_contains(name) : nullptr;
+        const json::value* known = properties ? properties->as_object().if_contains(name) : nullptr;
         if (known == nullptr && others != nullptr && others->is_object()) known = others;
         if (known != nullptr) {
             if (Problem found = check(member, known->as_object(), path)) return found;
@@ -152,8 +151,7 @@ Problem check(const json::value& value, const json::object& schema, const std::s
 
 }  // namespace
 
-Object& Object::required(std::string_view name, json::object schema,
-                         std::string_view description) {
+Object& Object::required(std::string_view name, json::object schema, std::string_view description) {
     properties_[name] = described(std::move(schema), description);
     required_.emplace_back(name);
     return *this;
@@ -166,13 +164,11 @@ Object& Object::optional(std::string_view name, json::object schema, json::value
     return *this;
 }
 
-Object& Object::nullable(std::string_view name, json::object schema,
-                         std::string_view description) {
+Object& Object::nullable(std::string_view name, json::object schema, std::string_view description) {
     return optional(name, or_null(std::move(schema)), nullptr, description);
 }
 
-Object& Object::possible(std::string_view name, json::object schema,
-                         std::string_view description) {
+Object& Object::possible(std::string_view name, json::object schema, std::string_view description) {
     properties_[name] = described(std::move(schema), description);
     return *this;
 }

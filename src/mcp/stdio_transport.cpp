@@ -93,9 +93,9 @@ void take_lines(LineReader& lines, Session& session, const std::shared_ptr<LineO
         if (found == LineReader::Found::line) {
             take(session, line, output);
         } else {
-            output->send(error_text(nullptr, kInvalidRequest,
-                                    "the message has more than " + std::to_string(kMaxMessage) +
-                                        " bytes"));
+            output->send(
+                error_text(nullptr, kInvalidRequest,
+                           "the message has more than " + std::to_string(kMaxMessage) + " bytes"));
         }
     }
 }

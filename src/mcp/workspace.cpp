@@ -16,8 +16,8 @@ void Workspace::forget(std::string_view id) {
 
 Awaitable<sdk::Result<sdk::Sandbox>> Workspace::sandbox(const Call& call) {
     const std::string id = call.text("sandbox_id");
-    auto known = std::ranges::find_if(connected_,
-                                      [&](const sdk::Sandbox& each) { return each.id() == id; });
+    auto known =
+        std::ranges::find_if(connected_, [&](const sdk::Sandbox& each) { return each.id() == id; });
     if (known != connected_.end()) {
         connected_.splice(connected_.begin(), connected_, known);
         co_return connected_.front();

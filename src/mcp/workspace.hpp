@@ -11,7 +11,7 @@ namespace opensandbox::mcp {
 
 /// Bounds of one session.
 struct WorkspaceLimits {
-    std::size_t sandboxes = 256;                ///< connected at a time; the idlest goes first
+    std::size_t sandboxes = 256;                  ///< connected at a time; the idlest goes first
     std::size_t output = std::size_t{64} << 10U;  ///< bytes of a stream or file in one answer
     std::size_t kept_per_stream = std::size_t{4} << 20U;
     std::size_t kept = std::size_t{32} << 20U;
@@ -32,8 +32,8 @@ class Workspace {
 
     void remember(sdk::Sandbox sandbox);
     void forget(std::string_view id);
-    /// The sandbox of argument `sandbox_id`. One that is not connected is connected to when argument
-    /// `connect_if_missing` says so, else it is an error that says what to do.
+    /// The sandbox of argument `sandbox_id`. One that is not connected is connected to when
+    /// argument `connect_if_missing` says so, else it is an error that says what to do.
     Awaitable<sdk::Result<sdk::Sandbox>> sandbox(const Call& call);
 
   private:

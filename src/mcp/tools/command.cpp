@@ -88,11 +88,10 @@ Awaitable<ToolResult> logs(Call& call) {
     const std::string id = call.text("execution_id");
     const std::int64_t cursor = call.integer("cursor", 0);
     Workspace& workspace = call.workspace();
-    const auto limit = static_cast<std::size_t>(call.integer(
-        "max_output_bytes", static_cast<std::int64_t>(workspace.limits().output)));
+    const auto limit = static_cast<std::size_t>(
+        call.integer("max_output_bytes", static_cast<std::int64_t>(workspace.limits().output)));
     const std::string stream = call.optional_text("stream").value_or("stdout");
-    const OutputStream which =
-        stream == "stderr" ? OutputStream::error : OutputStream::standard;
+    const OutputStream which = stream == "stderr" ? OutputStream::error : OutputStream::standard;
     if (const auto* kept = workspace.outputs().find(call.text("sandbox_id"), id, which)) {
         co_return logs_document(page_of(*kept, static_cast<std::uint64_t>(cursor), limit), stream);
     }

@@ -13,8 +13,9 @@ constexpr double kLongestSeconds = 1e9;
 
 json::object sandbox_status_schema() {
     return Object()
-        .required("state", schema::text(), "Pending, Running, Pausing, Paused, Resuming, Stopping, "
-                                           "Terminated or Failed")
+        .required("state", schema::text(),
+                  "Pending, Running, Pausing, Paused, Resuming, Stopping, "
+                  "Terminated or Failed")
         .nullable("reason", schema::text())
         .nullable("message", schema::text())
         .nullable("last_transition_at", schema::time())
@@ -52,10 +53,8 @@ json::object sandbox_info_schema() {
                                    .required("image", schema::text())
                                    .nullable("auth", schema::map_of_text())
                                    .build(true);
-    const json::object platform = Object()
-                                      .required("os", schema::text())
-                                      .required("arch", schema::text())
-                                      .build(true);
+    const json::object platform =
+        Object().required("os", schema::text()).required("arch", schema::text()).build(true);
     return Object()
         .required("id", schema::text())
         .required("status", sandbox_status_schema())

@@ -62,12 +62,11 @@ json::object rule_schema() {
 }
 
 json::object status_output() {
-    const json::object policy = Object()
-                                    .required("default_action", schema::text(),
-                                              "For what no rule names")
-                                    .required("egress", schema::list_of(rule_schema()),
-                                              "The first rule that fits decides")
-                                    .build(true);
+    const json::object policy =
+        Object()
+            .required("default_action", schema::text(), "For what no rule names")
+            .required("egress", schema::list_of(rule_schema()), "The first rule that fits decides")
+            .build(true);
     return Object()
         .required("policy", policy)
         .required("mode", schema::text())

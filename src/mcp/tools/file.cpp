@@ -84,8 +84,8 @@ Awaitable<ToolResult> move(Call& call) {
     auto sandbox = co_await call.workspace().sandbox(call);
     if (!sandbox) co_return sandbox.error();
     for (const json::object* entry : entries_of(call)) {
-        auto moved = co_await sandbox->files().move(member(*entry, "source"),
-                                                    member(*entry, "destination"));
+        auto moved =
+            co_await sandbox->files().move(member(*entry, "source"), member(*entry, "destination"));
         if (!moved) co_return moved.error().within(member(*entry, "source"));
     }
     co_return status_document("moved");
@@ -165,11 +165,11 @@ json::object replace_entry() {
 }
 
 json::object counts_output() {
-    const json::object row = Object()
-                                 .required("path", schema::text())
-                                 .required("replaced_count", schema::integer(),
-                                           "0: the old text was not there")
-                                 .build(true);
+    const json::object row =
+        Object()
+            .required("path", schema::text())
+            .required("replaced_count", schema::integer(), "0: the old text was not there")
+            .build(true);
     return Object().required("result", schema::list_of(row)).build(true);
 }
 

@@ -116,8 +116,7 @@ Awaitable<ToolResult> write(Call& call) {
     const auto report = [&](std::uint64_t done, std::uint64_t) {
         call.progress(static_cast<double>(done), static_cast<double>(content->size()), path);
     };
-    auto written =
-        co_await sandbox->files().upload(path, *source, std::move(*permissions), report);
+    auto written = co_await sandbox->files().upload(path, *source, std::move(*permissions), report);
     if (!written) co_return written.error();
     co_return status_document("written");
 }

@@ -173,19 +173,22 @@ json::object policy_schema() {
 
 json::object create_input() {
     return Object()
-        .required("image", schema::text(),
-                  "Image to start, such as python:3.12; \"host\" is always there on a native server")
+        .required(
+            "image", schema::text(),
+            "Image to start, such as python:3.12; \"host\" is always there on a native server")
         .nullable("auth_username", schema::text(), "Login of the image's registry")
         .nullable("auth_password", schema::text())
         .optional("timeout_seconds", schema::number(), 600,
                   "Lifetime, at least 60; sandbox_renew prolongs it")
-        .optional("ready_timeout_seconds", schema::number(), 30, "How long to wait until it answers")
+        .optional("ready_timeout_seconds", schema::number(), 30,
+                  "How long to wait until it answers")
         .optional("health_check_polling_interval_ms", schema::integer(), kDefaultPolling,
                   "Accepted for compatibility: polling adapts itself")
         .optional("skip_health_check", schema::boolean(), false, "Do not wait until it answers")
         .nullable("env", schema::map_of_text(), "Environment variables")
         .nullable("metadata", schema::map_of_text(), "Labels, to find it with sandbox_list")
-        .nullable("resource", schema::map_of_text(), "Limits: {\"cpu\": \"1\", \"memory\": \"2Gi\"}")
+        .nullable("resource", schema::map_of_text(),
+                  "Limits: {\"cpu\": \"1\", \"memory\": \"2Gi\"}")
         .nullable("network_policy", policy_schema(), "What it may reach")
         .nullable("extensions", schema::map_of_text(), "Passed to the server as they are")
         .nullable("entrypoint", schema::list_of(schema::text()),
@@ -225,12 +228,13 @@ json::object list_output() {
 }  // namespace
 
 void add_sandbox_tools(std::vector<Tool>& tools) {
-    tools.push_back({"sandbox_create", "Create a sandbox",
-                     "Starts a new isolated sandbox from an image and waits until it answers. Keep "
-                     "the sandbox_id: every other tool takes it. It ends by itself after "
-                     "timeout_seconds. With a network_policy whose defaultAction is deny it reaches "
-                     "only the targets allowed there.",
-                     Effect::adds, create_input(), sandbox_schema(), create});
+    tools.push_back(
+        {"sandbox_create", "Create a sandbox",
+         "Starts a new isolated sandbox from an image and waits until it answers. Keep "
+         "the sandbox_id: every other tool takes it. It ends by itself after "
+         "timeout_seconds. With a network_policy whose defaultAction is deny it reaches "
+         "only the targets allowed there.",
+         Effect::adds, create_input(), sandbox_schema(), create});
     tools.push_back({"sandbox_connect", "Connect to a sandbox",
                      "Makes a sandbox that exists already usable in this session, by its id (from "
                      "sandbox_list or an earlier session).",

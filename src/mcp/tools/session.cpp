@@ -35,8 +35,7 @@ Awaitable<ToolResult> run(Call& call) {
     if (!sandbox) co_return sandbox.error();
     sdk::Commands commands = sandbox->commands();
     call.on_cancel([] {});
-    auto stream =
-        co_await sandbox->sessions().stream(call.text("session_id"), std::move(request));
+    auto stream = co_await sandbox->sessions().stream(call.text("session_id"), std::move(request));
     if (!stream) co_return stream.error();
     co_return co_await follow(call, std::move(*stream), [commands](std::string id) {
         return interrupt_run(commands, std::move(id));

@@ -76,12 +76,12 @@ Awaitable<ToolResult> restore(Call& call) {
 }
 
 json::object info_schema() {
-    const json::object status = Object()
-                                    .required("state", schema::text(),
-                                              "Creating, Ready, Failed or Deleting")
-                                    .nullable("reason", schema::text())
-                                    .nullable("message", schema::text())
-                                    .build(true);
+    const json::object status =
+        Object()
+            .required("state", schema::text(), "Creating, Ready, Failed or Deleting")
+            .nullable("reason", schema::text())
+            .nullable("message", schema::text())
+            .build(true);
     return Object()
         .required("id", schema::text())
         .required("sandbox_id", schema::text())

@@ -1,8 +1,7 @@
+#include "base/clock.hpp"
 #include "mcp/tool.hpp"
 #include "mcp/tools/describe.hpp"
 #include "mcp/workspace.hpp"
-
-#include "base/clock.hpp"
 #include "net/task.hpp"
 
 namespace opensandbox::mcp {
@@ -65,8 +64,8 @@ Awaitable<ToolResult> wait_for_state(Call& call, std::string id, std::string_vie
     for (;;) {
         auto info = co_await call.workspace().sandboxes().get(id);
         if (!info) co_return info.error();
-        const bool final = info->state == state || info->state == "Failed" ||
-                           info->state == "Terminated";
+        const bool final =
+            info->state == state || info->state == "Failed" || info->state == "Terminated";
         if (final || std::chrono::steady_clock::now() >= end) co_return cli::describe(*info);
         co_await net::sleep_for(kStatePolling);
     }
@@ -170,13 +169,12 @@ json::object fork_input() {
 }  // namespace
 
 void add_state_tools(std::vector<Tool>& tools) {
-    tools.push_back(
-        {"sandbox_renew", "Prolong a sandbox", "Sets its end to timeout_seconds from now.",
-         Effect::adds,
-         with_sandbox()
-             .required("timeout_seconds", schema::number(), "From now, at least 60")
-             .build(),
-         Object().required("expires_at", schema::time()).build(true), renew});
+    tools.push_back({"sandbox_renew", "Prolong a sandbox",
+                     "Sets its end to timeout_seconds from now.", Effect::adds,
+                     with_sandbox()
+                         .required("timeout_seconds", schema::number(), "From now, at least 60")
+                         .build(),
+                     Object().required("expires_at", schema::time()).build(true), renew});
     tools.push_back({"sandbox_get_metrics", "Measure a sandbox",
                      "Processor and memory that it uses at this moment.", Effect::reads,
                      connected_input(), metrics_output(), metrics});
@@ -188,11 +186,12 @@ void add_state_tools(std::vector<Tool>& tools) {
                          .required("healthy", schema::boolean())
                          .build(true),
                      healthcheck});
-    tools.push_back({"sandbox_get_endpoint", "Address of a port",
-                     "How to reach a port of the sandbox from outside, such as that of a web server "
-                     "started with command_run and background=true. Put http:// before the "
-                     "endpoint, and send the headers given.",
-                     Effect::reads, endpoint_input(), endpoint_output(), endpoint});
+    tools.push_back(
+        {"sandbox_get_endpoint", "Address of a port",
+         "How to reach a port of the sandbox from outside, such as that of a web server "
+         "started with command_run and background=true. Put http:// before the "
+         "endpoint, and send the headers given.",
+         Effect::reads, endpoint_input(), endpoint_output(), endpoint});
     tools.push_back({"sandbox_pause", "Pause a sandbox",
                      "Freezes everything in it, memory included, until sandbox_resume.",
                      Effect::adds, waiting_input(), sandbox_info_schema(), pause});
@@ -202,9 +201,7 @@ void add_state_tools(std::vector<Tool>& tools) {
                      "Running copies of the file system of a running or paused sandbox, to try "
                      "several ways from one point. Processes are not copied.",
                      Effect::adds, fork_input(),
-                     Object()
-                         .required("sandboxes", schema::list_of(sandbox_schema()))
-                         .build(true),
+                     Object().required("sandboxes", schema::list_of(sandbox_schema())).build(true),
                      fork});
 }
 
