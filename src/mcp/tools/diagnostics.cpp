@@ -51,7 +51,7 @@ Awaitable<ToolResult> events(Call& call) {
 
 json::object input(std::string_view scope) {
     return with_sandbox()
-        .optional("scope", schema::text(), scope, "Or \"all\"")
+        .optional("scope", schema::text(), json::value(scope), "Or \"all\"")
         .optional("cursor", schema::integer(0, INT64_MAX), 0, "Where to go on")
         .build();
 }

@@ -138,8 +138,12 @@ Awaitable<ToolResult> follow(Call& call, sdk::EventStream stream,
     call.on_cancel(stop);
     for (;;) {
         auto event = co_await stream.next();
-        if (!event) co_return event.error();
-        if (!event->has_value()) break;
+        if (!event || !event->has_value()) {
+            // What was to stop it refers to this frame.
+            call.on_cancel([] {});
+            if (!event) co_return event.error();
+            break;
+        }
         const sdk::Event& what = **event;
         record.take(what);
         finished = sdk::apply_terminal_event(what, execution) || finished;

@@ -85,7 +85,8 @@ Awaitable<ToolResult> resume(Call& call) {
     auto resumed = co_await call.workspace().sandboxes().resume(id);
     if (!resumed) co_return resumed.error();
     auto info = co_await wait_for_state(call, id, "Running");
-    if (!info || info->at("status").at("state") != "Running") co_return info;
+    if (!info || info->at("status").as_object().at("state").as_string() != "Running")
+        co_return info;
     auto sandbox = co_await sdk::Sandbox::connect(call.workspace().server(), id);
     if (!sandbox) co_return sandbox.error();
     call.workspace().remember(std::move(*sandbox));
@@ -107,7 +108,7 @@ Awaitable<ToolResult> fork(Call& call) {
     json::array infos;
     for (const auto& copy : *copies) {
         if (call.cancelled()) {
-            co_await call.workspace().sandboxes().kill(copy.id);
+            (void)co_await call.workspace().sandboxes().kill(copy.id);
             continue;
         }
         auto sandbox = co_await sdk::Sandbox::connect(call.workspace().server(), copy.id);
