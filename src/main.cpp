@@ -1,6 +1,7 @@
 #include "agent/agent.hpp"
 #include "cli/command_line.hpp"
 #include "egress/sidecar/role.hpp"
+#include "mcp/role.hpp"
 #include "runtime/native/gvisor/gvisor_slot.hpp"
 #include "runtime/native/native_runtime.hpp"
 #include "server/serve.hpp"
@@ -28,6 +29,8 @@ constexpr std::array kRoles{
     Role{"bootstrap", opensandbox::agent::bootstrap_main},
     Role{"bootstrap.sh", opensandbox::agent::bootstrap_main},
     Role{"egress", opensandbox::egress::run_sidecar},
+    Role{"mcp", opensandbox::mcp::main},
+    Role{"opensandbox-mcp", opensandbox::mcp::main},
     Role{"guest", opensandbox::runtime::native::guest_main},
     Role{"spawner", opensandbox::runtime::native::spawner_main},
     Role{"enforcer", opensandbox::runtime::native::enforcer_main},
