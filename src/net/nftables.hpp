@@ -87,6 +87,8 @@ class Rule {
     Rule& destination_ports(std::uint16_t first, std::uint16_t last);
     /// A TCP segment that does not begin a connection: after transport(IPPROTO_TCP) only.
     Rule& in_midst_of_stream();
+    /// A TCP reset: after transport(IPPROTO_TCP) only.
+    Rule& resets_stream();
     /// The key put together from these parts is in the set; or is not, without `inside`.
     Rule& in_set(std::span<const KeyPart> key, const SetReference& set, bool inside = true);
     Rule& in_set(KeyPart key, const SetReference& set, bool inside = true);
@@ -141,6 +143,10 @@ class Rule {
     Rule& reject_as_prohibited();
     /// Notes a number with its connection.
     Rule& mark_connection(std::uint32_t mark);
+    /// Connections that begin with such a packet are told apart from those of other zones by where
+    /// they come from and go to, however alike that is; what comes back for them needs no zone. In
+    /// chains before connection tracking, at -200.
+    Rule& track_in_zone(std::uint16_t zone);
     /// Gives the packet the address of the link it leaves by.
     Rule& masquerade();
     /// Sends the connection to this IPv4 address and port instead; in chains of type nat.

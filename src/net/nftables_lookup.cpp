@@ -131,6 +131,14 @@ Rule& Rule::in_midst_of_stream() {
         .compare(NFT_CMP_NEQ, &opening, sizeof(opening));
 }
 
+Rule& Rule::resets_stream() {
+    constexpr std::uint32_t flags_offset = 13;
+    const std::uint8_t reset = TH_RST;
+    return load_payload(NFT_PAYLOAD_TRANSPORT_HEADER, flags_offset, 1, NFT_REG_1)
+        .mask({&reset, 1})
+        .compare(NFT_CMP_EQ, &reset, sizeof(reset));
+}
+
 Rule& Rule::in_set(std::span<const KeyPart> key, const SetReference& set, bool inside) {
     load_key(key);
     auto* expression = append("lookup");
@@ -184,6 +192,15 @@ Rule& Rule::mark_connection(std::uint32_t mark) {
     load_constant(&mark, sizeof(mark), NFT_REG_1);
     auto* expression = append("ct");
     nftnl_expr_set_u32(expression, NFTNL_EXPR_CT_KEY, NFT_CT_MARK);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_CT_SREG, NFT_REG_1);
+    return *this;
+}
+
+Rule& Rule::track_in_zone(std::uint16_t zone) {
+    load_constant(&zone, sizeof(zone), NFT_REG_1);
+    auto* expression = append("ct");
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_CT_KEY, NFT_CT_ZONE);
+    nftnl_expr_set_u8(expression, NFTNL_EXPR_CT_DIR, IP_CT_DIR_ORIGINAL);
     nftnl_expr_set_u32(expression, NFTNL_EXPR_CT_SREG, NFT_REG_1);
     return *this;
 }

@@ -240,6 +240,18 @@ def test_many_names_carry_only_little_out(site, internet):  # noqa: F811
     assert TUNNEL_ADDRESS not in [a for answer in more[-5:] for a in answer["addresses"]]
 
 
+def test_many_names_in_a_row_all_resolve(site):
+    """Each from another port: one that the sandbox used before is no trap for who asks for it."""
+    names = [f"q{i}.{WILD}" for i in range(1000)]
+    site.allow(*names)
+    failed = []
+    for begin in range(0, len(names), 200):
+        answers = site.probe(*({"do": "dns", "name": n} for n in names[begin:begin + 200]))
+        failed += [a for a in answers if a.get("addresses") != [WILD_ADDRESS]]
+        time.sleep(1)  # So many a second are sent on.
+    assert not failed, (len(failed), failed[:3])
+
+
 def test_addresses_stay_open_a_minute_longer_than_the_answer_holds(site):
     site.allow("long.example", "mixed.example")
     answers = site.probe(*({"do": "dns", "name": n} for n in ("long.example", "mixed.example")))

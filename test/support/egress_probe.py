@@ -40,7 +40,7 @@ def timed(work):
 
 def tcp(host, port=80, wait=4.0, tls=False, http=False, mark=None, **_):
     family = socket.AF_UNSPEC
-    kind, _, _, _, address = looked_up(host, port, family, socket.SOCK_STREAM)[0]
+    kind, _, _, _, address = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)[0]
     connection = socket.socket(kind, socket.SOCK_STREAM)
     with connection:
         connection.settimeout(wait)
@@ -132,19 +132,6 @@ def read_answer(message):
             "extended": extended, "outcome": "answered"}
 
 
-def looked_up(*what, **options):
-    """A name server that says it failed is asked again, as programs do; one that denies is not."""
-    for _ in range(3):
-        try:
-            return socket.getaddrinfo(*what, **options)
-        except socket.gaierror as error:
-            if error.errno != socket.EAI_AGAIN:
-                raise
-            last = error
-            time.sleep(0.1)
-    raise last
-
-
 def dns(name, type="A", server="8.8.8.8", over="udp", wait=4.0, size=1232, edns=True, port=53, **_):
     asked = question(name, type, size, edns)
     kind = socket.SOCK_STREAM if over == "tcp" else socket.SOCK_DGRAM
@@ -163,7 +150,7 @@ def dns(name, type="A", server="8.8.8.8", over="udp", wait=4.0, size=1232, edns=
 
 
 def resolve(name, **_):
-    found = looked_up(name, 80, type=socket.SOCK_STREAM)
+    found = socket.getaddrinfo(name, 80, type=socket.SOCK_STREAM)
     return {"outcome": "answered", "addresses": sorted({entry[4][0] for entry in found})}
 
 

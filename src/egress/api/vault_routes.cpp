@@ -74,6 +74,8 @@ std::optional<http::Response> Api::refuse_vault_write(http::Exchange& exchange) 
     transport.peer = peer_of(exchange);
     transport.forwarded_proto =
         exchange.request().fields.get("X-Forwarded-Proto").value_or(std::string_view());
+    transport.forwarded_for =
+        exchange.request().fields.get("X-Forwarded-For").value_or(std::string_view());
     if (is_private_transport(transport, services_.trusted_proxies)) return std::nullopt;
     return text_error(426, kNeedsTls);
 }

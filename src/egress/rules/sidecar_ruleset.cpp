@@ -22,6 +22,8 @@ constexpr auto loopback = "lo\0"sv;
 constexpr const char* policies_chain = "policies";
 constexpr const char* diversions_chain = "diversions";
 
+/// Before connection tracking, at -200.
+constexpr std::int32_t before_tracking = -300;
 /// Before Docker's own translation of its resolver's address, at -100.
 constexpr std::int32_t before_translation = -101;
 constexpr std::int32_t filters = 0;
@@ -50,7 +52,7 @@ Rule SidecarRuleset::own() const {
     return rule;
 }
 
-void SidecarRuleset::write(Transaction& transaction, bool frames) const {
+void SidecarRuleset::write(Transaction& transaction, SidecarParts parts) const {
     const auto sets = learned_sets();
     for (const bool v6 : {false, true})
         transaction.add_set(Family::inet, options_.table, v6 ? sets.v6 : sets.v4, sets.layout(v6));
@@ -62,6 +64,8 @@ void SidecarRuleset::write(Transaction& transaction, bool frames) const {
         transaction.add_base_chain(Family::inet, options_.table, name, type, hook, priority);
         transaction.flush_chain(Family::inet, options_.table, name);
     };
+    base("zones", "filter", Hook::output, before_tracking);
+    if (parts.zones) writer.rule("zones", Rule().marked(options_.own.mark).track_in_zone(own_zone));
     base("translation", "nat", Hook::output, before_translation);
     write_translation(writer);
     base("egress", "filter", Hook::output, filters);
@@ -69,7 +73,7 @@ void SidecarRuleset::write(Transaction& transaction, bool frames) const {
     base("input", "filter", Hook::input, filters);
     write_input(writer);
     base("sign", "filter", Hook::postrouting, at_last);
-    if (!frames) return;
+    if (!parts.frames) return;
     writer.rule("sign", Rule().not_to_interfaces(loopback).set_mark(secret_));
     write_frames(transaction);
 }
@@ -122,8 +126,14 @@ void SidecarRuleset::write_output(RuleWriter& writer) const {
                            .source_not_local()
                            .go_to(RuleWriter::refusal(Reason::source)));
     writer.rule(chain, Rule().connection(net::nft::established | net::nft::related).accept());
+    // The kernel's answer when a server goes on with a connection that the sidecar has closed.
+    const char* untracked = "untracked";
+    writer.fresh_chain(untracked);
+    writer.rule(untracked, Rule().of_a_process().transport(IPPROTO_TCP).reject_with_reset());
+    writer.rule(untracked, Rule().transport(IPPROTO_TCP).resets_stream().accept());
+    writer.rule(untracked, Rule().transport(IPPROTO_TCP).reject_with_reset());
     writer.rule(chain,
-                Rule().connection(net::nft::invalid).transport(IPPROTO_TCP).reject_with_reset());
+                Rule().connection(net::nft::invalid).transport(IPPROTO_TCP).go_to(untracked));
     writer.rule(chain, Rule().connection(net::nft::invalid).drop());
     writer.rule(chain, Rule()
                            .connection(net::nft::fresh)
@@ -170,7 +180,8 @@ void SidecarRuleset::write_output(RuleWriter& writer) const {
 
 /// Both sides use the same addresses. What connection tracking still knows of one side's connection
 /// must not take in a new one of the other's, from the same port to the same place: it would be
-/// past all that is judged at the beginning.
+/// past all that is judged at the beginning, or be translated as that was. The sidecar's have a
+/// zone of their own; this is for kernels without any, and for what began before there was one.
 void SidecarRuleset::write_own(RuleWriter& writer, const char* chain) const {
     // One that went to the interceptor: the sidecar's next try has another port.
     writer.rule(chain, own()

@@ -7,6 +7,12 @@
 
 namespace opensandbox::egress::rules {
 
+/// What not every kernel has.
+struct SidecarParts {
+    bool frames = true;  ///< chains for what leaves by a link; Linux 5.16
+    bool zones = true;   ///< of connection tracking
+};
+
 /// The sidecar's tables but for the policy, in a sandbox's own network namespace. In this order,
 /// after the contract's (1.6):
 /// 1. what is the sidecar's own goes out;
@@ -26,8 +32,8 @@ class SidecarRuleset {
         : options_(options), secret_(secret) {}
 
     /// In place of what is there, but for the policy. The tables exist: of family inet, and with
-    /// `frames` an empty one of netdev and one of arp.
-    void write(net::nft::Transaction& transaction, bool frames) const;
+    /// `parts.frames` an empty one of netdev and one of arp.
+    void write(net::nft::Transaction& transaction, SidecarParts parts) const;
     /// Puts the chains of a policy in force, which exist; none for the interceptor if empty.
     void write_policy(net::nft::Transaction& transaction, const std::string& filter,
                       const std::string& diversion) const;
@@ -37,6 +43,8 @@ class SidecarRuleset {
     static constexpr std::uint32_t judged_mark = 2;
     /// Of the sidecar's own.
     static constexpr std::uint32_t own_mark = 3;
+    /// Of connection tracking, for what has the sidecar's mark. It permits nothing.
+    static constexpr std::uint16_t own_zone = 1;
     /// Counts frames that were dropped; of family netdev.
     static constexpr const char* frames_counter = "raw_frames";
 

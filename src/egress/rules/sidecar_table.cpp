@@ -75,11 +75,13 @@ Status SidecarTable::take_over() {
     if (first || first.error().code() == ErrorCode::permission_denied) {
         if (!first) return first;
     } else {
-        // Older kernels have no tables that stay with nobody (6.9), or no rules for frames (5.16).
-        const std::vector<std::pair<bool, bool>> lesser{
-            {true, false}, {false, true}, {false, false}};
+        // Older kernels have no tables that stay with nobody (6.9), no rules for frames (5.16), or
+        // no zones.
+        const std::vector<std::tuple<bool, bool, bool>> lesser{
+            {true, false, true},  {false, true, true},  {false, false, true}, {true, true, false},
+            {true, false, false}, {false, true, false}, {false, false, false}};
         const bool written = std::ranges::any_of(lesser, [&](const auto& choice) {
-            std::tie(owned_, frames_) = choice;
+            std::tie(owned_, parts_.frames, parts_.zones) = choice;
             return write_base().has_value();
         });
         if (!written) return without_part(first.error());
@@ -98,13 +100,13 @@ Status SidecarTable::write_base() {
     if (!frames_before) return frames_before.error();
     if (*frames_before) transaction.delete_table(Family::netdev, options_.table);
     for (const auto family : {Family::inet, Family::arp, Family::netdev}) {
-        if (family != Family::inet && !frames_) continue;
+        if (family != Family::inet && !parts_.frames) continue;
         if (owned_)
             transaction.own_table(family, options_.table);
         else
             transaction.add_table(family, options_.table);
     }
-    SidecarRuleset(options_, secret_).write(transaction, frames_);
+    SidecarRuleset(options_, secret_).write(transaction, parts_);
     return transaction.commit(socket_);
 }
 
@@ -213,7 +215,7 @@ Result<std::uint64_t> SidecarTable::refused(Reason reason) {
 }
 
 Result<std::uint64_t> SidecarTable::raw_frames() {
-    if (!frames_) return std::uint64_t{0};
+    if (!parts_.frames) return std::uint64_t{0};
     const auto counter = net::nft::read_counter(socket_, Family::netdev, options_.table,
                                                 SidecarRuleset::frames_counter);
     if (!counter) return counter.error();

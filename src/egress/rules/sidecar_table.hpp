@@ -51,7 +51,7 @@ class SidecarTable {
     Result<std::uint64_t> raw_frames();
     /// Raw frames (AF_PACKET) are stopped at the links; false before Linux 5.16. Without this, and
     /// against AF_XDP in any case, the sandbox must not have CAP_NET_RAW.
-    [[nodiscard]] bool stops_raw_frames() const { return frames_; }
+    [[nodiscard]] bool stops_raw_frames() const { return parts_.frames; }
 
   private:
     SidecarTable(SidecarOptions options, net::NetlinkSocket socket,
@@ -74,7 +74,7 @@ class SidecarTable {
     LearnedAddresses learned_;
     std::uint32_t secret_ = 0;
     bool owned_ = true;
-    bool frames_ = true;
+    SidecarParts parts_;
 };
 
 /// Removes the tables: everything is open then. For tests and uninstalling, not for a sidecar's

@@ -219,14 +219,17 @@ Result<ParsedEnvironment> parse_environment(const EnvironmentLookup& lookup) {
     read_vault(reader, parsed.options);
     if (const auto& error = reader.error()) return *error;
     constexpr const char* kSocket = "OPENSANDBOX_CREDENTIAL_PROXY_SOCKET";
-    if (std::string path = reader.get(kSocket); !path.empty()) {
+    std::string ignored;
+    if (const std::string path = reader.get(kSocket); !path.empty()) {
         if (path.front() != '/') {
             return Error(ErrorCode::invalid_argument,
                          std::string(kSocket) + ": must be an absolute path");
         }
-        parsed.options.active_socket = std::move(path);
+        ignored = std::string(kSocket) +
+                  ": the interceptor reads the vault in its own process; there is no such socket";
     }
     parsed.warnings = reader.warnings();
+    if (!ignored.empty()) parsed.warnings.push_back(std::move(ignored));
     return parsed;
 }
 

@@ -70,7 +70,6 @@ struct SidecarOptions {
     bool vault_requires_tls = false;
     bool vault_requires_scoped_match = false;
     std::vector<AddressBlock> vault_trusted_proxies;
-    std::string active_socket = "/run/opensandbox/credential-proxy/active.sock";
 };
 
 struct ParsedEnvironment {

@@ -29,10 +29,14 @@ struct WriteTransport {
     bool tls = false;
     /// X-Forwarded-Proto, "" when there is none.
     std::string_view forwarded_proto;
+    /// X-Forwarded-For, "" when there is none; its last entry is whom the peer had it from.
+    std::string_view forwarded_for;
 };
 
-/// Whether secrets may be sent so: over TLS, from this host, or by way of a trusted proxy that says
-/// it had them over TLS. For when REQUIRE_TLS is on; else the reply is 426 with kNeedsTls.
+/// Whether secrets may be sent so: over TLS, from this host, or by way of a proxy on this host or a
+/// trusted one that says it had them over TLS. A proxy on this host that had them in clear must
+/// have had them from this host as well. For when REQUIRE_TLS is on; else the reply is 426 with
+/// kNeedsTls.
 bool is_private_transport(const WriteTransport& transport,
                           const std::vector<AddressBlock>& trusted_proxies);
 

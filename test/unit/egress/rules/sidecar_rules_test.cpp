@@ -9,6 +9,7 @@
 #include <array>
 #include <chrono>
 #include <thread>
+#include <tuple>
 
 using namespace opensandbox;
 using namespace opensandbox::test;
@@ -254,10 +255,12 @@ TEST_CASE("nothing leaves with a source that is not the sandbox's, to wherever i
 namespace {
 
 /// A socket of the sandbox, bound to a port of its own choice.
-UniqueFd from_port(const SidecarTopology& net, int type, std::uint16_t port, std::uint32_t mark) {
+UniqueFd from_port(const SidecarTopology& net, int type, std::uint16_t port, std::uint32_t mark,
+                   const std::string& address = "172.30.0.2") {
     return net.box.run([&] {
-        const SocketAddress own("172.30.0.2", port);
-        UniqueFd fd(checked(::socket(AF_INET, type | SOCK_CLOEXEC, 0), "socket"));
+        const SocketAddress own(address, port);
+        const int family = ip(address).is_v6() ? AF_INET6 : AF_INET;
+        UniqueFd fd(checked(::socket(family, type | SOCK_CLOEXEC, 0), "socket"));
         const int on = 1;
         checked(::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)), "reuse");
         checked(::setsockopt(fd.get(), SOL_SOCKET, SO_MARK, &mark, sizeof(mark)), "SO_MARK");
@@ -323,12 +326,44 @@ TEST_CASE("what is left of the sidecar's connections opens nothing for the sandb
         REQUIRE(connect_from(datagrams, "192.0.2.2", 9000) == 0);
         (void)::send(datagrams.get(), "tunnel", 6, 0);
     }
-    CHECK(table.refused(rules::Reason::policy).value() == 1);
+    // Both were judged as what begins.
+    CHECK(table.refused(rules::Reason::policy).value() == 2);
     // The next that comes is the sidecar's.
     const UniqueFd own = from_port(net, SOCK_DGRAM, port, 1);
     REQUIRE(connect_from(own, "192.0.2.2", 9000) == 0);
     REQUIRE(::send(own.get(), "after", 5, 0) == 5);
     CHECK(heard() == "after");
+}
+
+TEST_CASE("the sidecar's queries do not follow the redirection of the sandbox's from their port") {
+    SidecarTopology net;
+    auto table = net.open(names_only());
+    constexpr std::uint16_t port = 40009;
+    const auto family = GENERATE(std::make_tuple("172.30.0.2", "192.0.2.2", "127.0.0.1"),
+                                 std::make_tuple("fd30::2", "fd78::2", "::1"));
+    const auto& [own, server, here] = family;
+    const Receiver proxy(net.box, here, 15353);
+    const Receiver upstream(net.outside, server, 53);
+    const Listener proxy_streams(net.box, here, 15353);
+    const Listener upstream_streams(net.outside, server, 53);
+    {
+        const UniqueFd query = from_port(net, SOCK_DGRAM, port, 0, own);
+        REQUIRE(connect_from(query, server, 53) == 0);
+        REQUIRE(::send(query.get(), "of the sandbox", 14, 0) == 14);
+        CHECK(proxy.next() == "of the sandbox");
+        const UniqueFd stream = from_port(net, SOCK_STREAM, port, 0, own);
+        const linger now{1, 0};
+        checked(::setsockopt(stream.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now)), "linger");
+        REQUIRE(connect_from(stream, server, 53) == 0);
+        CHECK(proxy_streams.accept_peer() == own);
+    }
+    const UniqueFd query = from_port(net, SOCK_DGRAM, port, 1, own);
+    REQUIRE(connect_from(query, server, 53) == 0);
+    REQUIRE(::send(query.get(), "of the sidecar", 14, 0) == 14);
+    CHECK(upstream.next() == "of the sidecar");
+    const UniqueFd stream = from_port(net, SOCK_STREAM, port, 1, own);
+    CHECK(connect_from(stream, server, 53) == 0);
+    CHECK(upstream_streams.accept_peer() == own);
 }
 
 TEST_CASE("a sandbox's namespace holds no more connections than it may") {

@@ -73,7 +73,6 @@ TEST_CASE("an empty environment gives the contract's defaults") {
         CHECK(made.upstream_trust_directory == "/etc/ssl/certs");
         CHECK(made.upstream_proxy.empty());
         CHECK_FALSE(made.vault_requires_tls);
-        CHECK(made.active_socket == "/run/opensandbox/credential-proxy/active.sock");
     }
 }
 
@@ -110,7 +109,6 @@ TEST_CASE("every variable is read") {
         {"CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS", "10.0.0.0/8,::1"},
         {"CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH", "y"},
         {"PROFILE", "Sidecar"},
-        {"=OPENSANDBOX_CREDENTIAL_PROXY_SOCKET", "/s.sock"},
     });
     CHECK(made.nft);
     CHECK(made.rules == "{}");
@@ -149,7 +147,6 @@ TEST_CASE("every variable is read") {
     CHECK(made.vault_requires_tls);
     CHECK(made.vault_trusted_proxies.size() == 2);
     CHECK(made.vault_requires_scoped_match);
-    CHECK(made.active_socket == "/s.sock");
 }
 
 TEST_CASE("values with a fallback are replaced by it with a warning") {
@@ -168,6 +165,8 @@ TEST_CASE("values with a fallback are replaced by it with a warning") {
     CHECK(warned({{"DNS_UPSTREAM_PROBE", "a..b"}}).first.dns_probe == ".");
     CHECK(warned({{"LOG_LEVEL", "loud"}}).first.log_level == Level::info);
     CHECK(warned({{"DENY_WEBHOOK", "ftp://x"}}).first.deny_webhook.empty());
+    CHECK_THAT(warned({{"=OPENSANDBOX_CREDENTIAL_PROXY_SOCKET", "/run/x.sock"}}).second,
+               Catch::Contains("no such socket"));
     CHECK(warned({{"NAMESERVER_EXEMPT", "10.0.0.0/8,10.0.0.2"}}).first.nameserver_exempt.size() ==
           1);
     CHECK(warned({{"DOH_BLOCKLIST", "dns.google,1.1.1.1"}}).first.doh_blocklist.size() == 1);

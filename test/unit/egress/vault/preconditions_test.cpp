@@ -44,3 +44,23 @@ TEST_CASE("secrets come over TLS, from this host or through a trusted proxy") {
     CHECK_FALSE(may("11.1.2.3", false, "https"));
     CHECK_FALSE(may("fd00::1", false, ""));
 }
+
+TEST_CASE("secrets that a proxy on this host had in clear must have come from this host") {
+    const auto may = [](std::string_view peer, std::string_view proto, std::string_view client) {
+        WriteTransport transport;
+        transport.peer = address(peer);
+        transport.forwarded_proto = proto;
+        transport.forwarded_for = client;
+        return is_private_transport(transport, {});
+    };
+    CHECK(may("127.0.0.1", "https", "192.0.2.7"));
+    CHECK(may("127.0.0.1", "http", "127.0.0.1"));
+    CHECK(may("127.0.0.1", "http", "192.0.2.7, ::ffff:127.0.0.1"));
+    CHECK(may("::1", "http", "::1"));
+    CHECK_FALSE(may("127.0.0.1", "http", "192.0.2.7"));
+    CHECK_FALSE(may("127.0.0.1", "http", "127.0.0.1, 192.0.2.7"));
+    CHECK_FALSE(may("127.0.0.1", "http", ""));
+    CHECK_FALSE(may("127.0.0.1", "http", "unknown"));
+    CHECK_FALSE(may("127.0.0.1", "", "192.0.2.7"));
+    CHECK_FALSE(may("192.0.2.1", "http", "127.0.0.1"));
+}
