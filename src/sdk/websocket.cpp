@@ -1,6 +1,7 @@
 #include "sdk/transport.hpp"
 #include "version.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 
 namespace opensandbox::sdk {
@@ -22,7 +23,14 @@ Awaitable<Result<std::unique_ptr<http::WebSocketConnection>>> Transport::open_we
     http::Fields fields = route.headers;
     fields.set("Host", route.host);
     fields.set("User-Agent", std::string("OpenSandbox-Cpp-SDK/") + kContractVersion);
-    auto socket = co_await http::connect_websocket(timed_, route.origin, route.prefix + target,
+    // Of its own: the answer to an upgrade is waited for only so long.
+    http::ClientOptions options;
+    options.head_timeout = config_.request_timeout;
+    if (config_.request_timeout.count() > 0) {
+        options.connect_timeout = std::min(options.connect_timeout, config_.request_timeout);
+    }
+    http::Client client(executor_, options);
+    auto socket = co_await http::connect_websocket(client, route.origin, route.prefix + target,
                                                    std::move(fields));
     if (socket) co_return std::move(*socket);
     const int status = status_in(socket.error().message());
