@@ -10,6 +10,8 @@ std::string_view count_text(Positional::Count count) {
         case Positional::Count::optional: return "optional";
         case Positional::Count::many: return "many";
         case Positional::Count::payload: return "payload";
+        case Positional::Count::optional_payload: return "optional payload";
+        case Positional::Count::any_number: return "any number";
     }
     return "one";
 }
@@ -66,8 +68,9 @@ json::object describe(const CommandTable& table) {
         groups.emplace_back(json::object{{"name", group.name}, {"summary", group.summary}});
     }
     json::array commands;
-    for (const Command& command : table.commands)
-        commands.emplace_back(describe(command));
+    for (const Command& command : table.commands) {
+        if (!command.hidden) commands.emplace_back(describe(command));
+    }
     json::object out;
     out["options"] = describe(global_options());
     out["groups"] = std::move(groups);
