@@ -118,7 +118,7 @@ void offer_names(Completion& out, const CommandTable& table, const std::string& 
         if (name.find(' ') == std::string_view::npos) offer(out, name);
     }
     if (!group.empty()) return;
-    for (std::string_view name : {"serve", "init-config", "version", "help"})
+    for (std::string_view name : {"serve", "init-config", "mcp", "version", "help"})
         offer(out, name);
 }
 

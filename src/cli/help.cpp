@@ -78,6 +78,7 @@ std::string help_text(const CommandTable& table, std::string_view program) {
                        "  command line.\n\nServer:\n" +
                        row("serve", "Start the server ('serve --help').") +
                        row("init-config", "Write a commented server configuration.") +
+                       row("mcp", "Serve agents by the Model Context Protocol ('mcp --help').") +
                        "\nCommands:\n";
     for (const auto& command : table.commands) {
         if (command.group.empty() && !command.hidden) text += row(command.name, command.summary);

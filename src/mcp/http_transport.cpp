@@ -73,7 +73,8 @@ HttpTransport::HttpTransport(asio::any_io_executor executor, AccessRules access,
     : executor_(std::move(executor)),
       access_(std::move(access)),
       limits_(limits),
-      make_session_(std::move(make_session)) {}
+      make_session_(std::move(make_session)),
+      answered_(executor_) {}
 
 Awaitable<void> HttpTransport::handle(http::Exchange& exchange) {
     const http::RequestHead& request = exchange.request();
@@ -181,6 +182,7 @@ Awaitable<void> HttpTransport::answer(http::Exchange& exchange, const Payload& p
     co_await outlet->deliver(exchange);
     --client->open;
     client->used = Clock::now();
+    answered_.notify();
 }
 
 Awaitable<void> HttpTransport::listen(http::Exchange& exchange) {
@@ -227,6 +229,12 @@ Awaitable<void> HttpTransport::end_all(std::chrono::milliseconds grace) {
     for (const auto& [id, client] : clients) {
         const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
         co_await client->session->idle_within(std::max(left, std::chrono::milliseconds(0)));
+    }
+    // What those calls ended with is still on its way to the clients.
+    const auto answering = [](const auto& entry) { return entry.second->open > 0; };
+    while (std::ranges::any_of(clients, answering)) {
+        const auto left = until - Clock::now();
+        if (left.count() <= 0 || !co_await answered_.wait_for(left)) break;
     }
 }
 

@@ -55,6 +55,7 @@ class HttpTransport {
     Limits limits_;
     MakeSession make_session_;
     std::unordered_map<std::string, std::shared_ptr<Client>> clients_;
+    net::Event answered_;
 };
 
 }  // namespace opensandbox::mcp

@@ -7,6 +7,8 @@ import os
 import re
 import subprocess
 import sys
+import urllib.error
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -122,3 +124,50 @@ def test_a_sandbox_is_made_used_and_deleted(server, transport):
             assert refused.is_error and "path: expected a string" in refused.content[0].text
 
     asyncio.run(work())
+
+
+INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+    "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
+
+
+def post(url, body, **headers):
+    """Status, fields and text of the answer."""
+    fields = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
+    request = urllib.request.Request(url, body if isinstance(body, bytes) else json.dumps(body).encode(), fields)
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    try:
+        with opener.open(request, timeout=20) as answer:
+            return answer.status, answer.headers, answer.read().decode()
+    except urllib.error.HTTPError as refused:
+        with refused:
+            return refused.code, refused.headers, refused.read().decode()
+
+
+def test_a_client_needs_the_token(server):
+    with over_http(server, "--auth-token", "right") as url:
+        assert post(url, INITIALIZE)[0] == 401
+        assert post(url, INITIALIZE, Authorization="Bearer wrong")[0] == 401
+        assert post(url, INITIALIZE, Authorization="Bearer right")[0] == 200
+
+
+def test_pages_of_other_origins_are_refused(server):
+    with over_http(server, "--allow-origin", "https://friend.example") as url:
+        assert post(url, INITIALIZE, Origin="https://foe.example")[0] == 403
+        assert post(url, INITIALIZE, Host="foe.example")[0] == 403
+        assert post(url, INITIALIZE, Origin="https://friend.example")[0] == 200
+
+
+def test_bad_messages_are_refused(server):
+    with over_http(server) as url:
+        assert post(url, b"{")[0] == 400
+        assert post(url, INITIALIZE, Accept="application/json")[0] == 406
+        assert post(url, INITIALIZE, **{"Content-Type": "text/plain"})[0] == 415
+        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+        assert post(url, ping)[0] == 400
+        assert post(url, ping, **{"Mcp-Session-Id": "none"})[0] == 404
+        id = post(url, INITIALIZE)[1]["Mcp-Session-Id"]
+        status, _, text = post(url, ping, **{"Mcp-Session-Id": id})
+        assert status == 200 and json.loads(text) == {"jsonrpc": "2.0", "id": 2, "result": {}}
+        call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "nothing"}}
+        _, _, text = post(url, call, **{"Mcp-Session-Id": id})
+        assert json.loads(text)["error"] == {"code": -32602, "message": "unknown tool: nothing"}

@@ -1,4 +1,5 @@
 #include "base/clock.hpp"
+#include "base/log.hpp"
 #include "mcp/tool.hpp"
 #include "mcp/tools/describe.hpp"
 #include "mcp/workspace.hpp"
@@ -93,6 +94,17 @@ Awaitable<ToolResult> resume(Call& call) {
     co_return info;
 }
 
+Awaitable<void> delete_copies(Workspace& workspace, std::vector<sdk::SandboxInfo> copies) {
+    for (const auto& copy : copies) {
+        workspace.forget(copy.id);
+        auto deleted = co_await workspace.sandboxes().kill(copy.id);
+        if (!deleted) {
+            log::warn("a copy was left behind",
+                      {{"sandbox", copy.id}, {"error", deleted.error().message()}});
+        }
+    }
+}
+
 Awaitable<ToolResult> fork(Call& call) {
     sdk::ForkOptions options(static_cast<unsigned>(call.integer("count", 1)));
     if (const double seconds = call.number("timeout_seconds", 0); seconds > 0) {
@@ -106,15 +118,22 @@ Awaitable<ToolResult> fork(Call& call) {
     auto copies = co_await call.workspace().sandboxes().fork(call.text("sandbox_id"), options);
     if (!copies) co_return copies.error();
     json::array infos;
+    std::optional<sdk::Error> failed;
     for (const auto& copy : *copies) {
-        if (call.cancelled()) {
-            (void)co_await call.workspace().sandboxes().kill(copy.id);
-            continue;
-        }
+        if (call.cancelled()) break;
         auto sandbox = co_await sdk::Sandbox::connect(call.workspace().server(), copy.id);
-        if (!sandbox) co_return sandbox.error();
+        if (!sandbox) {
+            failed = sandbox.error();
+            break;
+        }
         call.workspace().remember(std::move(*sandbox));
         infos.emplace_back(sandbox_document(copy));
+    }
+    if (call.cancelled()) failed = cancelled_error();
+    if (failed) {
+        // The client never learns their ids, so nobody else would delete them.
+        co_await delete_copies(call.workspace(), std::move(*copies));
+        co_return std::move(*failed);
     }
     json::object out;
     out["sandboxes"] = std::move(infos);
