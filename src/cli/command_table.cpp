@@ -97,6 +97,7 @@ CommandTable make_command_table() {
     add_config_commands(table);
     add_doctor_command(table);
     add_interactive_commands(table);
+    add_skills_commands(table);
     return table;
 }
 

@@ -110,5 +110,6 @@ void add_login_commands(CommandTable& table);
 void add_config_commands(CommandTable& table);
 void add_doctor_command(CommandTable& table);
 void add_interactive_commands(CommandTable& table);
+void add_skills_commands(CommandTable& table);
 
 }  // namespace opensandbox::cli
