@@ -44,6 +44,15 @@ bool stands_still(pid_t pid) {
     return state == 'T' || state == 't' || state == 'Z' || state == 'X' || state == '\0';
 }
 
+/// Whoever starts a program may have lent it its memory (vfork) and waits in the kernel until that
+/// has begun: it cannot stop before a child that is stopped itself.
+bool waits_for_stopped_child(pid_t pid) {
+    if (state_of(pid) != 'D') return false;
+    const std::vector<pid_t> tree = tree_of(pid);
+    return std::ranges::any_of(tree | std::views::drop(1),
+                               [](pid_t child) { return state_of(child) == 'T'; });
+}
+
 }  // namespace
 
 Status ProcessFreezer::freeze() const {
@@ -62,7 +71,9 @@ Status ProcessFreezer::thaw() const {
 }
 
 bool ProcessFreezer::frozen() const {
-    return std::ranges::all_of(tree_of(first_), stands_still);
+    return std::ranges::all_of(tree_of(first_), [](pid_t pid) {
+        return stands_still(pid) || waits_for_stopped_child(pid);
+    });
 }
 
 bool ProcessFreezer::asked() const {
