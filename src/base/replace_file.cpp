@@ -18,20 +18,27 @@ Status failed(int number, const char* what, const std::filesystem::path& path) {
 
 }  // namespace
 
-Status replace_file(const std::filesystem::path& path, std::string_view content,
-                    const std::filesystem::path& aside) {
-    const UniqueFd fd(::open(aside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!fd) return failed(errno, "create", aside);
-    ScopeExit remove([&] { ::unlink(aside.c_str()); });
+Status overwrite_file(const std::filesystem::path& path, std::string_view content) {
+    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
+    if (!fd) return failed(errno, "create", path);
+    ScopeExit remove([&] { ::unlink(path.c_str()); });
     while (!content.empty()) {
         const ssize_t written = ::write(fd.get(), content.data(), content.size());
         if (written < 0 && errno == EINTR) continue;
-        if (written <= 0) return failed(written < 0 ? errno : ENOSPC, "write", aside);
+        if (written <= 0) return failed(written < 0 ? errno : ENOSPC, "write", path);
         content.remove_prefix(static_cast<std::size_t>(written));
     }
-    if (::rename(aside.c_str(), path.c_str()) < 0) return failed(errno, "replace", path);
     remove.dismiss();
     return {};
+}
+
+Status replace_file(const std::filesystem::path& path, std::string_view content,
+                    const std::filesystem::path& aside) {
+    if (auto s = overwrite_file(aside, content); !s) return s;
+    if (::rename(aside.c_str(), path.c_str()) == 0) return {};
+    const int number = errno;
+    ::unlink(aside.c_str());
+    return failed(number, "replace", path);
 }
 
 Status replace_file(const std::filesystem::path& path, std::string_view content) {

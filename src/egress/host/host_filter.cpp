@@ -20,21 +20,19 @@ Status HostFilter::add(SandboxGuard& guard) {
     }
     const PolicyPtr& policy = guard.policies.current();
     const rules::GuardedSandbox sandbox(link, guard.identity.addresses);
-    auto cut = table_.add(sandbox, packet_rules(*policy, guard.packet), granted_by(policy));
-    if (!cut) {
-        ++counts_.failed_policies;
-        return cut.error();
-    }
-    ++counts_.updates;
-    guard.in_force = policy;
-    cutter_.cut(std::move(*cut), !guard.packet.intercepted_ports.empty());
-    return {};
+    return settle(guard, policy,
+                  table_.add(sandbox, packet_rules(*policy, guard.packet), granted_by(policy)));
 }
 
 Status HostFilter::enforce(SandboxGuard& guard, const PolicyPtr& policy) {
     if (guard.released) return Error(ErrorCode::not_found, "the sandbox is gone");
-    auto cut = table_.set_policy(guard.identity.link, packet_rules(*policy, guard.packet),
-                                 granted_by(policy));
+    return settle(guard, policy,
+                  table_.set_policy(guard.identity.link, packet_rules(*policy, guard.packet),
+                                    granted_by(policy)));
+}
+
+Status HostFilter::settle(SandboxGuard& guard, const PolicyPtr& policy,
+                          Result<rules::ConnectionCut> cut) {
     if (!cut) {
         ++counts_.failed_policies;
         return cut.error();

@@ -56,6 +56,8 @@ class HostFilter final : public dns::AddressSink {
     [[nodiscard]] std::uint64_t connections_cut() const { return cutter_.count(); }
 
   private:
+    /// Counts what the table made of a policy, and cuts what that no longer grants.
+    Status settle(SandboxGuard& guard, const PolicyPtr& policy, Result<rules::ConnectionCut> cut);
     Status learn_now(SandboxGuard& guard, const std::string& name,
                      const std::vector<dns::LearnedAddress>& addresses, const PortSet& granted);
 

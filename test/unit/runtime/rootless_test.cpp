@@ -132,3 +132,32 @@ TEST_CASE("signals stop a whole tree of processes and let it run again", "[runti
     REQUIRE(succeeded(freezer.thaw()));
     CHECK(within(10s, [&] { return !freezer.frozen() && !freezer.asked(); }));
 }
+
+TEST_CASE("who waits for a stopped child to which it lent its memory stands still, too",
+          "[runtime][rootless]") {
+    const pid_t parent = ::fork();
+    REQUIRE(parent >= 0);
+    if (parent == 0) {
+        const pid_t child = ::vfork();
+        if (child == 0) {
+            ::kill(::getpid(), SIGSTOP);
+            ::_exit(0);
+        }
+        for (;;)
+            ::pause();
+    }
+    const std::string task = std::to_string(parent);
+    const ProcessFreezer freezer(parent);
+    const auto state = [&] {
+        const std::string stat = read_file_or_empty("/proc/" + task + "/stat");
+        return stat.at(stat.rfind(')') + 2);
+    };
+    CHECK(within(10s, [&] { return state() == 'D'; }));
+    CHECK(within(10s, [&] { return freezer.freeze() && freezer.frozen(); }));
+    CHECK(state() == 'D');
+    // Then the child ends, and the parent goes on.
+    CHECK(succeeded(freezer.thaw()));
+    CHECK(within(10s, [&] { return !freezer.frozen(); }));
+    ::kill(parent, SIGKILL);
+    ::waitpid(parent, nullptr, 0);
+}

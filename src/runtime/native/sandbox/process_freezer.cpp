@@ -2,6 +2,9 @@
 
 #include "runtime/native/kernel/kernel.hpp"
 
+#include <linux/kcmp.h>
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
@@ -9,24 +12,32 @@
 #include <ranges>
 #include <sstream>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace opensandbox::runtime::native {
 
 namespace {
 
+std::vector<pid_t> children_of(pid_t pid) {
+    std::vector<pid_t> found;
+    const auto tasks = "/proc/" + std::to_string(pid) + "/task";
+    std::error_code error;
+    for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
+        std::istringstream children(read_file_or_empty(task.path() / "children"));
+        for (pid_t child = 0; children >> child;)
+            found.push_back(child);
+    }
+    return found;
+}
+
 /// The process and all below it, parents before their children. All processes of a pid namespace
 /// are below its first one.
 std::vector<pid_t> tree_of(pid_t first) {
     std::vector<pid_t> found{first};
     for (std::size_t at = 0; at < found.size(); ++at) {
-        const auto tasks = "/proc/" + std::to_string(found[at]) + "/task";
-        std::error_code error;
-        for (const auto& task : std::filesystem::directory_iterator(tasks, error)) {
-            std::istringstream children(read_file_or_empty(task.path() / "children"));
-            for (pid_t child = 0; children >> child;)
-                found.push_back(child);
-        }
+        const std::vector<pid_t> children = children_of(found[at]);
+        found.insert(found.end(), children.begin(), children.end());
     }
     return found;
 }
@@ -45,12 +56,13 @@ bool stands_still(pid_t pid) {
 }
 
 /// Whoever starts a program may have lent it its memory (vfork) and waits in the kernel until that
-/// has begun: it cannot stop before a child that is stopped itself.
-bool waits_for_stopped_child(pid_t pid) {
+/// has begun: it cannot stop before a child that is stopped itself. What else waits there, for a
+/// disk perhaps, has yet to stop.
+bool lent_its_memory(pid_t pid) {
     if (state_of(pid) != 'D') return false;
-    const std::vector<pid_t> tree = tree_of(pid);
-    return std::ranges::any_of(tree | std::views::drop(1),
-                               [](pid_t child) { return state_of(child) == 'T'; });
+    return std::ranges::any_of(children_of(pid), [&](pid_t child) {
+        return state_of(child) == 'T' && ::syscall(SYS_kcmp, pid, child, KCMP_VM, 0, 0) == 0;
+    });
 }
 
 }  // namespace
@@ -71,9 +83,8 @@ Status ProcessFreezer::thaw() const {
 }
 
 bool ProcessFreezer::frozen() const {
-    return std::ranges::all_of(tree_of(first_), [](pid_t pid) {
-        return stands_still(pid) || waits_for_stopped_child(pid);
-    });
+    return std::ranges::all_of(tree_of(first_),
+                               [](pid_t pid) { return stands_still(pid) || lent_its_memory(pid); });
 }
 
 bool ProcessFreezer::asked() const {

@@ -2,6 +2,7 @@
 
 #include "base/identifier.hpp"
 #include "base/log.hpp"
+#include "base/replace_file.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 
 #include <sys/stat.h>
@@ -22,18 +23,6 @@ namespace {
 
 /// Of a few hundred bytes each.
 constexpr std::size_t most_spares = 256;
-
-/// Also over what a spare held.
-Status write_file_over(const fs::path& path, std::string_view content) {
-    const UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!fd) return last_error("create " + path.string());
-    const ssize_t written = ::write(fd.get(), content.data(), content.size());
-    if (written == static_cast<ssize_t>(content.size())) return {};
-    const Error error = written < 0 ? last_error("write " + path.string())
-                                    : Error(ErrorCode::io, "write " + path.string() + ": no space");
-    ::unlink(path.c_str());
-    return error;
-}
 
 std::string one_line(std::string text) {
     std::ranges::replace(text, '\n', ' ');
@@ -158,7 +147,7 @@ fs::path Journal::take_spare() {
 Status Journal::write(const JournalEntry& entry) {
     const fs::path path = directory_ / entry.id;
     const fs::path aside = take_spare();
-    if (auto s = write_file_over(aside, format_entry(entry)); !s) return s;
+    if (auto s = overwrite_file(aside, format_entry(entry)); !s) return s;
     if (::renameat2(AT_FDCWD, aside.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) {
         return {};
     }
