@@ -1,6 +1,7 @@
 #include "agent/agent.hpp"
 #include "cli/command_line.hpp"
 #include "egress/sidecar/role.hpp"
+#include "mcp/role.hpp"
 #include "runtime/native/gvisor/gvisor_slot.hpp"
 #include "runtime/native/native_runtime.hpp"
 #include "server/serve.hpp"
@@ -28,6 +29,8 @@ constexpr std::array kRoles{
     Role{"bootstrap", opensandbox::agent::bootstrap_main},
     Role{"bootstrap.sh", opensandbox::agent::bootstrap_main},
     Role{"egress", opensandbox::egress::run_sidecar},
+    Role{"mcp", opensandbox::mcp::main},
+    Role{"opensandbox-mcp", opensandbox::mcp::main},
     Role{"guest", opensandbox::runtime::native::guest_main},
     Role{"spawner", opensandbox::runtime::native::spawner_main},
     Role{"enforcer", opensandbox::runtime::native::enforcer_main},
@@ -43,9 +46,11 @@ std::string_view base_name(const char* path) {
     return text.substr(text.find_last_of('/') + 1);
 }
 
-/// `egress` is a group of commands, too: with a verb behind it, it is the command line's.
+/// `egress` is a group of commands, too: with a verb behind it, or called as `osb`, it is the
+/// command line's.
 bool is_command(int argc, char** argv) {
-    return argc > 2 && std::string_view(argv[1]) == "egress" && argv[2][0] != '-';
+    if (std::string_view(argv[1]) != "egress") return false;
+    return base_name(argv[0]) == "osb" || (argc > 2 && argv[2][0] != '-');
 }
 
 }  // namespace

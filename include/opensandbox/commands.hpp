@@ -81,10 +81,11 @@ class EventStream {
     /// Closes the connection now; a next() in flight ends with `cancelled`.
     void abort();
 
-  private:
-    friend class Commands;
+    /// For the library's own use.
     struct State;
     explicit EventStream(std::unique_ptr<State> state);
+
+  private:
     std::unique_ptr<State> state_;
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "opensandbox/error.hpp"
+#include "opensandbox/retry.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
 #include <boost/asio/awaitable.hpp>
@@ -34,10 +35,13 @@ struct ConnectionConfig {
 
     /// "host", "host:port", "[::1]:8080", also with a path prefix or a scheme in front.
     std::string domain = "127.0.0.1:8080";
+    /// "http" or "https". TLS trusts the system's authorities, or those of SSL_CERT_FILE and
+    /// SSL_CERT_DIR; sandboxes are then reached by it, too.
     std::string protocol = "http";
     std::string api_key;
-    /// For one request and its whole answer; streams have no limit. 0: none.
+    /// For one request and its whole answer, each attempt anew; streams have no limit. 0: none.
     std::chrono::milliseconds request_timeout{30'000};
+    RetryPolicy retry;
     /// Reach sandboxes through the server instead of directly.
     bool use_server_proxy = false;
 
@@ -58,6 +62,12 @@ class Connection {
   public:
     /// Checks the configuration; connects nothing yet.
     static Result<Connection> open(asio::any_io_executor executor, ConnectionConfig config);
+
+    /// The same connections with another limit for each request made through the result, and
+    /// through all that is made from it. 0: none.
+    [[nodiscard]] Connection with_request_timeout(std::chrono::milliseconds timeout) const;
+    /// The same with another policy; `invalid_argument` for one that is out of range.
+    [[nodiscard]] Result<Connection> with_retry(RetryPolicy policy) const;
 
     [[nodiscard]] const ConnectionConfig& config() const;
     [[nodiscard]] asio::any_io_executor executor() const;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
@@ -55,8 +56,14 @@ class Error {
     /// Finds the request in the server's logs; may be empty.
     [[nodiscard]] const std::string& request_id() const { return request_id_; }
 
+    /// When the server wants to be asked again (`Retry-After`), from the answer on.
+    [[nodiscard]] std::optional<std::chrono::milliseconds> retry_after() const {
+        return retry_after_;
+    }
+
     /// The same error with `context: ` before its message.
     [[nodiscard]] Error within(std::string_view context) const;
+    [[nodiscard]] Error with_retry_after(std::optional<std::chrono::milliseconds> wait) const;
 
   private:
     ErrorCode code_ = ErrorCode::internal;
@@ -64,6 +71,7 @@ class Error {
     std::string wire_code_;
     std::string message_;
     std::string request_id_;
+    std::optional<std::chrono::milliseconds> retry_after_;
 };
 
 /// What Result::value() throws when there is no value.

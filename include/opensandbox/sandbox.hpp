@@ -1,11 +1,14 @@
 #pragma once
 
+#include "opensandbox/code.hpp"
 #include "opensandbox/commands.hpp"
 #include "opensandbox/connection.hpp"
 #include "opensandbox/error.hpp"
 #include "opensandbox/files.hpp"
 #include "opensandbox/metrics.hpp"
+#include "opensandbox/pty.hpp"
 #include "opensandbox/registry_auth.hpp"
+#include "opensandbox/sessions.hpp"
 
 #include <boost/asio/awaitable.hpp>
 
@@ -139,6 +142,8 @@ struct Endpoint {
     Endpoint() = default;
     std::string endpoint;
     std::map<std::string, std::string> headers;
+    /// Where the server says that the sandbox comes from ("template"); mostly empty.
+    std::optional<std::string> origin;
 };
 
 /// What can be done with sandboxes by their id alone. Cheap to copy.
@@ -178,8 +183,11 @@ class Sandbox {
                                                            ConnectOptions options = {});
 
     [[nodiscard]] const std::string& id() const { return id_; }
+    [[nodiscard]] Code code() const;
+    [[nodiscard]] Terminals terminals() const;
     [[nodiscard]] Commands commands() const;
     [[nodiscard]] Files files() const;
+    [[nodiscard]] Sessions sessions() const;
 
     boost::asio::awaitable<Result<SandboxInfo>> info() const;
     boost::asio::awaitable<Result<TimePoint>> renew(std::chrono::seconds timeout) const;

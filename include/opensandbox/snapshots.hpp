@@ -22,6 +22,7 @@ struct SnapshotInfo {
     std::string state;  ///< Creating, Ready, Failed or Deleting
     std::optional<std::string> reason;
     std::optional<std::string> message;
+    std::optional<TimePoint> last_transition_at;
     TimePoint created_at{};
 };
 

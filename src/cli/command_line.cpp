@@ -24,6 +24,10 @@ std::string program_name(const char* path) {
 int print_help(const CommandTable& table, const ParsedLine& line, const std::string& program,
                Terminal& terminal) {
     std::string text;
+    if (!line.problem && !line.command && line.arguments.get("--output") == "json") {
+        terminal.print(to_json_text(describe(table)));
+        return kSuccess;
+    }
     if (line.command) {
         text = command_help_text(*line.command, program);
     } else if (const Group* group = table.find_group(line.help_group)) {
@@ -45,10 +49,13 @@ void report(const Failure& failure, Format format, bool verbose, Terminal& termi
     std::string message = failure.describe();
     if (format == Format::json) {
         json::object document;
+        const std::string_view kind =
+            failure.is_usage() ? "usage" : sdk::to_string(failure.error().code());
         document["status"] = "error";
         document["message"] = message;
-        document["kind"] = failure.is_usage() ? "usage" : sdk::to_string(failure.error().code());
-        if (!failure.error().wire_code().empty()) document["code"] = failure.error().wire_code();
+        document["kind"] = kind;
+        const std::string& code = failure.error().wire_code();
+        document["code"] = code.empty() ? kind : std::string_view(code);
         if (failure.error().status() != 0) document["http_status"] = failure.error().status();
         if (!failure.error().request_id().empty()) {
             document["request_id"] = failure.error().request_id();
@@ -60,6 +67,17 @@ void report(const Failure& failure, Format format, bool verbose, Terminal& termi
         message += " (request " + failure.error().request_id() + ")";
     }
     terminal.print_error(message);
+}
+
+/// What a line asks for that was not understood to its end: how to report that.
+Format wanted_format(const ParsedLine& line, const std::vector<std::string>& words) {
+    for (std::size_t i = 0; i < words.size() && words[i] != "--"; ++i) {
+        const std::string& word = words[i];
+        if (word == "-ojson" || word == "-o=json" || word == "--output=json") return Format::json;
+        const bool option = word == "-o" || word == "--output";
+        if (option && i + 1 < words.size() && words[i + 1] == "json") return Format::json;
+    }
+    return line.format;
 }
 
 /// Runs a command's coroutine on an event loop of its own.
@@ -108,11 +126,14 @@ int main(int argc, char** argv) {
         plain.print("opensandbox, version " + std::string(kVersion) + "\n");
         return kSuccess;
     }
+    static_cast<void>(connection_overrides(line.arguments));  // all commands take these options
+    if (!line.problem) line.problem = line.arguments.problem();
     if (line.problem) {
-        report(*line.problem, line.format, false, plain);
+        const Format format = wanted_format(line, words);
+        report(*line.problem, format, false, plain);
         std::string about = line.command ? line.command->full_name() : line.help_group;
         if (!about.empty()) about += ' ';
-        if (line.format != Format::json) {
+        if (format != Format::json) {
             plain.print_note("Try '" + program + " " + about + "--help'.");
         }
         return line.problem->exit_code();

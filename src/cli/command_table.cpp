@@ -15,8 +15,9 @@ std::string_view to_string(Format format) {
 }
 
 const Command* CommandTable::find(std::string_view group, std::string_view name) const {
-    auto found = std::ranges::find_if(
-        commands, [&](const Command& c) { return c.group == group && c.name == name; });
+    auto found = std::ranges::find_if(commands, [&](const Command& c) {
+        return c.group == group && (c.name == name || (!c.alias.empty() && c.alias == name));
+    });
     return found == commands.end() ? nullptr : &*found;
 }
 
@@ -62,12 +63,21 @@ Command make_document_command(std::string_view group, std::string_view name,
 
 CommandTable make_command_table() {
     CommandTable table;
-    table.groups = {{"sandbox", "Create, list, inspect and delete sandboxes."},
-                    {"command", "Run commands in a sandbox."},
-                    {"file", "Read, write and move files of a sandbox."},
-                    {"image", "Manage the server's images."},
-                    {"snapshot", "Keep file systems of sandboxes and start from them."},
-                    {"config", "Show and change this program's configuration."}};
+    table.groups = {
+        {"sandbox", "Create, list, inspect and delete sandboxes."},
+        {"command", "Run commands in a sandbox."},
+        {"file", "Read, write and move files of a sandbox."},
+        {"image", "Manage the server's images."},
+        {"snapshot", "Keep file systems of sandboxes and start from them."},
+        {"command session", "Run commands in a shell that remembers where it is."},
+        {"egress", "Show and change what a sandbox may reach."},
+        {"credential-vault", "Let requests of a sandbox carry credentials it never sees."},
+        {"credential-vault credential", "Show the credentials of a vault."},
+        {"credential-vault binding", "Show which requests a vault is for."},
+        {"template", "Build golden images to start sandboxes from."},
+        {"diagnostics", "Show what a server knows of a sandbox's running."},
+        {"devops", "Pages for operators about a sandbox."},
+        {"config", "Show and change this program's configuration."}};
     add_run_command(table);
     add_sandbox_commands(table);
     add_command_commands(table);
@@ -77,9 +87,17 @@ CommandTable make_command_table() {
     add_image_tag_command(table);
     add_snapshot_commands(table);
     add_image_transfer_commands(table);
+    add_session_commands(table);
+    add_egress_commands(table);
+    add_credential_vault_commands(table);
+    add_template_commands(table);
+    add_diagnostics_commands(table);
+    add_devops_commands(table);
     add_login_commands(table);
     add_config_commands(table);
     add_doctor_command(table);
+    add_interactive_commands(table);
+    add_skills_commands(table);
     return table;
 }
 

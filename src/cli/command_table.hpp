@@ -23,12 +23,20 @@ struct Option {
     std::string_view help;
     bool repeatable = false;
     bool required = false;
+    std::string_view alias = {};  ///< another name that is understood, too; not in the help
 };
 
 struct Positional {
     std::string_view name;  ///< "SANDBOX_ID"
     std::string_view help;
-    enum class Count : unsigned char { one, optional, many, payload } count = Count::one;
+    enum class Count : unsigned char {
+        one,
+        optional,
+        many,
+        payload,
+        optional_payload,
+        any_number,
+    } count = Count::one;
 };
 
 struct Example {
@@ -36,7 +44,8 @@ struct Example {
     std::string_view says;
 };
 
-/// One command. A `payload` positional takes the rest of the line as it stands, with or without
+/// One command. Its group may be one in another ("command session"). A `payload` positional takes
+/// the rest of the line as it stands, with or without
 /// `--` before it.
 struct Command {
     std::string_view group;  ///< "sandbox"; empty for top-level commands
@@ -47,7 +56,9 @@ struct Command {
     std::vector<Format> formats;  ///< first is the default; empty: takes no -o
     std::vector<Example> examples;
     std::string_view details;  ///< further paragraphs of the help, may be empty
+    bool hidden = false;       ///< for other programs: in no list
     std::function<Awaitable<Outcome>(Invocation&)> run;
+    std::string_view alias = {};  ///< another name that is understood, too; not in the help
 
     [[nodiscard]] std::string full_name() const {
         return group.empty() ? std::string(name) : std::string(group) + " " + std::string(name);
@@ -60,8 +71,10 @@ Command make_document_command(std::string_view group, std::string_view name,
                               Awaitable<Outcome> (*run)(Invocation&));
 
 struct Group {
-    std::string_view name;
+    std::string_view name;  ///< two words for one in another group
     std::string_view summary;
+
+    [[nodiscard]] bool is_nested() const { return name.find(' ') != std::string_view::npos; }
 };
 
 struct CommandTable {
@@ -86,9 +99,17 @@ void add_image_commands(CommandTable& table);
 void add_image_build_command(CommandTable& table);
 void add_image_tag_command(CommandTable& table);
 void add_snapshot_commands(CommandTable& table);
+void add_session_commands(CommandTable& table);
+void add_egress_commands(CommandTable& table);
+void add_credential_vault_commands(CommandTable& table);
+void add_template_commands(CommandTable& table);
+void add_diagnostics_commands(CommandTable& table);
+void add_devops_commands(CommandTable& table);
 void add_image_transfer_commands(CommandTable& table);
 void add_login_commands(CommandTable& table);
 void add_config_commands(CommandTable& table);
 void add_doctor_command(CommandTable& table);
+void add_interactive_commands(CommandTable& table);
+void add_skills_commands(CommandTable& table);
 
 }  // namespace opensandbox::cli

@@ -15,12 +15,15 @@ json::value or_null(const std::optional<sdk::TimePoint>& time) {
     return time ? json::value(to_rfc3339(*time)) : json::value();
 }
 
-json::value or_null(const std::map<std::string, std::string>& map) {
-    if (map.empty()) return {};
+json::object object_of(const std::map<std::string, std::string>& map) {
     json::object object;
     for (const auto& [name, value] : map)
         object[name] = value;
     return object;
+}
+
+json::value or_null(const std::map<std::string, std::string>& map) {
+    return map.empty() ? json::value() : json::value(object_of(map));
 }
 
 json::array list_of(const std::vector<std::string>& items) {
@@ -52,7 +55,7 @@ json::object describe(const sdk::SandboxInfo& info) {
             ? json::value(json::object{{"os", info.platform->os}, {"arch", info.platform->arch}})
             : json::value();
     out["allocation"] = nullptr;
-    out["metadata"] = or_null(info.metadata);
+    out["metadata"] = object_of(info.metadata);
     out["extensions"] = or_null(info.extensions);
     return out;
 }
@@ -72,6 +75,7 @@ json::object describe(const sdk::SnapshotInfo& info) {
     status["state"] = info.state;
     status["reason"] = or_null(info.reason);
     status["message"] = or_null(info.message);
+    status["last_transition_at"] = or_null(info.last_transition_at);
     json::object out;
     out["id"] = info.id;
     out["sandbox_id"] = info.sandbox_id;
@@ -108,7 +112,7 @@ json::object describe(const sdk::Endpoint& endpoint) {
     json::object out;
     out["endpoint"] = endpoint.endpoint;
     out["headers"] = std::move(headers);
-    out["origin"] = nullptr;
+    out["origin"] = or_null(endpoint.origin);
     return out;
 }
 
@@ -197,6 +201,23 @@ json::object describe(const sdk::ImageDetails& details) {
         layers.emplace_back(json::object{{"diff_id", layer.diff_id}, {"size", layer.size}});
     }
     out["layers"] = std::move(layers);
+    return out;
+}
+
+json::object describe(const sdk::DiagnosticContent& content) {
+    json::object out;
+    out["sandbox_id"] = content.sandbox_id;
+    out["kind"] = content.kind;
+    out["scope"] = content.scope;
+    out["delivery"] = content.delivery;
+    out["content_type"] = content.content_type;
+    out["truncated"] = content.truncated;
+    out["content"] = or_null(content.content);
+    out["content_url"] = or_null(content.content_url);
+    out["content_length"] =
+        content.content_length ? json::value(*content.content_length) : json::value();
+    out["expires_at"] = or_null(content.expires_at);
+    out["warnings"] = content.warnings ? json::value(list_of(*content.warnings)) : json::value();
     return out;
 }
 

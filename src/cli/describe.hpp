@@ -1,9 +1,13 @@
 #pragma once
 
 #include "json/document.hpp"
+#include "opensandbox/credential_vault.hpp"
+#include "opensandbox/diagnostics.hpp"
+#include "opensandbox/egress.hpp"
 #include "opensandbox/images.hpp"
 #include "opensandbox/sandbox.hpp"
 #include "opensandbox/snapshots.hpp"
+#include "opensandbox/templates.hpp"
 
 /// The SDK's types as the documents that the command line prints: names and shapes of the contract
 /// (kubernetes-cli section 4), snake_case, null for what is absent.
@@ -22,5 +26,15 @@ json::object describe(const sdk::SnapshotPage& page);
 json::object describe(const sdk::Pagination& pagination);
 json::object describe(const sdk::ImageDetails& details);
 json::object describe(const sdk::PushedImage& pushed);
+json::array describe(const std::vector<sdk::NetworkRule>& rules);
+json::object describe(const sdk::NetworkPolicy& policy);
+json::object describe(const sdk::CredentialInfo& info);
+json::array describe(const std::vector<sdk::CredentialInfo>& infos);
+json::object describe(const sdk::BindingInfo& info);
+json::array describe(const std::vector<sdk::BindingInfo>& infos);
+json::object describe(const sdk::VaultState& state);
+json::object describe(const sdk::TemplateInfo& info);
+json::object describe(const sdk::TemplatePage& page);
+json::object describe(const sdk::DiagnosticContent& content);
 
 }  // namespace opensandbox::cli

@@ -18,6 +18,12 @@ bool mentions(const std::string& text, std::string_view words) {
 std::string_view hint_for(const sdk::Error& error) {
     switch (error.code()) {
         case sdk::ErrorCode::unavailable:
+            if (error.message().find("certificate") != std::string::npos) {
+                return "SSL_CERT_FILE names the authorities to trust";
+            }
+            if (error.message().find("TLS with") != std::string::npos) {
+                return "a server without TLS wants --protocol http";
+            }
             return error.status() == 0
                        ? "start one with 'opensandbox serve', or name another with --server"
                        : "";

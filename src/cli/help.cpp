@@ -45,6 +45,8 @@ std::string usage_of(const Command& command) {
             case Positional::Count::optional: text += " [" + name + "]"; break;
             case Positional::Count::many: text += " " + name + "..."; break;
             case Positional::Count::payload: text += " -- " + name + "..."; break;
+            case Positional::Count::optional_payload: text += " [-- " + name + "...]"; break;
+            case Positional::Count::any_number: text += " [" + name + "...]"; break;
         }
     }
     return text;
@@ -76,14 +78,16 @@ std::string help_text(const CommandTable& table, std::string_view program) {
                        "  command line.\n\nServer:\n" +
                        row("serve", "Start the server ('serve --help').") +
                        row("init-config", "Write a commented server configuration.") +
+                       row("mcp", "Serve agents by the Model Context Protocol ('mcp --help').") +
                        "\nCommands:\n";
     for (const auto& command : table.commands) {
-        if (command.group.empty()) text += row(command.name, command.summary);
+        if (command.group.empty() && !command.hidden) text += row(command.name, command.summary);
     }
-    for (const auto& group : table.groups)
-        text += row(group.name, group.summary);
+    for (const auto& group : table.groups) {
+        if (!group.is_nested()) text += row(group.name, group.summary);
+    }
     text += row("version", "Print the version.");
-    text += row("help [COMMAND]", "Print help.");
+    text += row("help [COMMAND]", "Print help; 'help -o json': all of it, for programs.");
     text += "\nOptions:\n" + option_rows(global_options());
     return text + example_rows({{"serve", "start a server on this machine"},
                                 {"run -- uname -a", "run one command in a fresh sandbox"},
@@ -103,6 +107,10 @@ std::string group_help_text(const CommandTable& table, const Group& group,
         if (!command.examples.empty() && examples.size() < 3) {
             examples.push_back(command.examples.front());
         }
+    }
+    for (const auto& nested : table.groups) {
+        if (!nested.name.starts_with(std::string(group.name) + " ")) continue;
+        text += row(nested.name.substr(group.name.size() + 1), nested.summary);
     }
     text += "\n'" + name + " COMMAND --help' says more about one of them.\n";
     return text + example_rows(examples, program);

@@ -2,6 +2,8 @@
 
 #include "json/document.hpp"
 
+#include <charconv>
+
 namespace opensandbox::cli {
 
 namespace {
@@ -33,6 +35,19 @@ std::optional<std::map<std::string, std::string>> read_pairs(Arguments& argument
     return map;
 }
 
+bool is_port(std::string_view text) {
+    for (std::string_view protocol : {"/tcp", "/udp", "/sctp"}) {
+        if (text.ends_with(protocol)) {
+            text.remove_suffix(protocol.size());
+            break;
+        }
+    }
+    unsigned number = 0;
+    auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return failed == std::errc() && end == text.data() + text.size() && number >= 1 &&
+           number <= 65535;
+}
+
 }  // namespace
 
 const std::vector<Option>& image_config_options() {
@@ -57,6 +72,12 @@ sdk::ImageConfigChange read_image_config(Arguments& arguments) {
     change.cmd = read_words(arguments, "--cmd");
     change.labels = read_pairs(arguments, "--label");
     if (auto ports = arguments.all("--expose"); !ports.empty()) {
+        for (const auto& port : ports) {
+            if (!is_port(port)) {
+                arguments.refuse("--expose", port,
+                                 "a port from 1 to 65535, perhaps with /tcp or /udp");
+            }
+        }
         change.exposed_ports = std::move(ports);
     }
     return change;

@@ -14,7 +14,10 @@ void Interrupts::wait() {
     signals_.async_wait([this](boost::system::error_code failed, int number) {
         if (failed) return;
         // Whoever asks twice does not want to wait for a thread that is stuck in a write.
-        if (received_ != 0) std::_Exit(128 + number);
+        if (received_ != 0) {
+            if (before_forced_end_) before_forced_end_();
+            std::_Exit(128 + number);
+        }
         received_ = number;
         if (handler_) {
             handler_();

@@ -17,6 +17,10 @@ class Interrupts {
 
     /// Calls `handler` instead of ending the program, until reset with an empty one.
     void handle(std::function<void()> handler) { handler_ = std::move(handler); }
+    /// What a second signal does before it ends the program at once: brings the terminal back.
+    void before_forced_end(std::function<void()> undo) { before_forced_end_ = std::move(undo); }
+    /// Makes the next signal a first one again, for programs that live on after Ctrl-C.
+    void forget() { received_ = 0; }
     /// The signal that came first; 0 when none did.
     [[nodiscard]] int received() const { return received_; }
 
@@ -26,6 +30,7 @@ class Interrupts {
     asio::signal_set signals_;
     std::function<void(int)> end_;
     std::function<void()> handler_;
+    std::function<void()> before_forced_end_;
     int received_ = 0;
 };
 

@@ -31,6 +31,8 @@ sdk::ConnectionOverrides connection_overrides(Arguments& arguments) {
 sdk::Result<sdk::Connection> Invocation::connect() {
     auto config = sdk::ConnectionConfig::discover(connection_overrides(arguments_));
     if (!config) return config.error();
+    // Who typed a wrong address is to know at once.
+    config->retry.unreachable = false;
     return sdk::Connection::open(executor_, std::move(*config));
 }
 

@@ -22,6 +22,11 @@ std::size_t distance(std::string_view a, std::string_view b) {
     return row.back();
 }
 
+bool may_be_missing(Positional::Count count) {
+    return count == Positional::Count::optional || count == Positional::Count::optional_payload ||
+           count == Positional::Count::any_number;
+}
+
 class Parser {
   public:
     Parser(const CommandTable& table, const std::vector<std::string>& words)
@@ -80,7 +85,9 @@ class Parser {
     void take_long(const std::string& word) {
         const auto equals = word.find('=');
         const std::string name = word.substr(0, equals);
-        const Option* option = find_option([&](const Option& o) { return o.name == name; });
+        const Option* option = find_option([&](const Option& o) {
+            return o.name == name || (!o.alias.empty() && o.alias == name);
+        });
         if (!option) return unknown_option(name, name);
         if (equals == std::string::npos) return take_option(*option);
         if (option->value.empty()) return fail(name + ": takes no value");
@@ -128,10 +135,11 @@ class Parser {
                 line_.wants_version = true;
                 return;
             }
-            if (table_.find_group(word)) {
-                group_ = word;
-                return;
-            }
+        }
+        const std::string group = group_.empty() ? word : group_ + " " + word;
+        if (table_.find_group(group)) {
+            group_ = group;
+            return;
         }
         line_.command = table_.find(group_, word);
         if (!line_.command) unknown_command(word);
@@ -140,11 +148,13 @@ class Parser {
     void unknown_command(const std::string& word) {
         std::vector<std::string_view> known;
         for (const auto& command : table_.commands) {
-            if (command.group == group_) known.push_back(command.name);
+            if (command.group == group_ && !command.hidden) known.push_back(command.name);
         }
-        if (group_.empty()) {
-            for (const auto& group : table_.groups)
-                known.push_back(group.name);
+        const std::string prefix = group_.empty() ? "" : group_ + " ";
+        for (const auto& group : table_.groups) {
+            if (!group.name.starts_with(prefix)) continue;
+            const std::string_view name = group.name.substr(prefix.size());
+            if (!name.empty() && name.find(' ') == std::string_view::npos) known.push_back(name);
         }
         auto meant = nearest(word, known);
         std::string message = "there is no command '" + word + "'";
@@ -165,12 +175,16 @@ class Parser {
         if (position_ == positionals.size()) return fail("unexpected argument '" + word + "'");
         const Positional& positional = positionals[position_];
         line_.arguments.add_positional(positional.name, word);
-        if (positional.count == Positional::Count::payload) {
+        if (positional.count == Positional::Count::payload ||
+            positional.count == Positional::Count::optional_payload) {
             while (at_ < words_.size()) {
                 line_.arguments.add_positional(positional.name, words_[at_++]);
             }
         }
-        if (positional.count != Positional::Count::many) ++position_;
+        if (positional.count != Positional::Count::many &&
+            positional.count != Positional::Count::any_number) {
+            ++position_;
+        }
     }
 
     /// What follows `--`: words that are no options.
@@ -188,7 +202,7 @@ class Parser {
             return;
         }
         for (const auto& positional : line_.command->positionals) {
-            if (positional.count == Positional::Count::optional) continue;
+            if (may_be_missing(positional.count)) continue;
             if (!line_.arguments.rest(positional.name).empty()) continue;
             return fail(std::string(positional.name) +
                         " is missing: " + std::string(positional.help));

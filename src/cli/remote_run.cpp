@@ -16,26 +16,27 @@ Awaitable<void> interrupt_remote(sdk::Commands commands, std::string id) {
     static_cast<void>(ignored);
 }
 
+using Interrupt = std::function<Awaitable<void>(std::string id)>;
+
 /// What one run shares between its stream and the signal handler.
 struct Control {
-    Control(sdk::EventStream& s, sdk::Commands c, asio::any_io_executor ex, bool stop)
-        : stream(s), commands(std::move(c)), executor(std::move(ex)), stop_remote(stop) {}
+    Control(sdk::EventStream& s, asio::any_io_executor ex, const Interrupt& i)
+        : stream(s), executor(std::move(ex)), interrupt(i) {}
 
     void stop(OutputQueue& output) {
         if (stopping) return;
         stopping = true;
         output.give_up();
-        if (stop_remote && !id.empty()) {
-            net::spawn(executor, interrupt_remote(commands, id), "interrupt");
+        if (interrupt && !id.empty()) {
+            net::spawn(executor, interrupt(id), "interrupt");
         } else {
             stream.abort();
         }
     }
 
     sdk::EventStream& stream;
-    sdk::Commands commands;
     asio::any_io_executor executor;
-    bool stop_remote;
+    const Interrupt& interrupt;
     bool stopping = false;
     std::string id;
 };
@@ -46,9 +47,20 @@ Awaitable<sdk::Result<RemoteRun>> run_remote(Invocation& invocation, sdk::Comman
                                              sdk::CommandRequest request, bool stop_remote) {
     auto stream = co_await commands.stream(std::move(request));
     if (!stream) co_return stream.error();
+    Interrupt interrupt;
+    if (stop_remote) {
+        interrupt = [commands](std::string id) {
+            return interrupt_remote(commands, std::move(id));
+        };
+    }
+    co_return co_await pass_on(invocation, std::move(*stream), std::move(interrupt));
+}
+
+Awaitable<sdk::Result<RemoteRun>> pass_on(Invocation& invocation, sdk::EventStream stream,
+                                          Interrupt interrupt) {
     RemoteRun run;
     OutputQueue output(invocation.executor());
-    Control control(*stream, commands, invocation.executor(), stop_remote);
+    Control control(stream, invocation.executor(), interrupt);
     Interrupts& interrupts = invocation.interrupts();
     interrupts.handle([&] {
         run.interrupted = true;
@@ -58,7 +70,7 @@ Awaitable<sdk::Result<RemoteRun>> run_remote(Invocation& invocation, sdk::Comman
 
     bool finished = false;
     for (;;) {
-        auto event = co_await stream->next();
+        auto event = co_await stream.next();
         if (!event) {
             if (control.stopping) break;
             co_await output.flush();

@@ -19,6 +19,12 @@ struct RemoteRun {
 Awaitable<sdk::Result<RemoteRun>> run_remote(Invocation& invocation, sdk::Commands commands,
                                              sdk::CommandRequest request, bool stop_remote);
 
+/// The same with events that are on their way already. `interrupt` ends the remote command by its
+/// id; without one it is only left.
+Awaitable<sdk::Result<RemoteRun>> pass_on(
+    Invocation& invocation, sdk::EventStream stream,
+    std::function<Awaitable<void>(std::string id)> interrupt = {});
+
 /// The exit code of the whole program after it; says on standard error why a command did not start.
 int finish_remote(Invocation& invocation, const RemoteRun& run);
 

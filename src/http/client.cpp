@@ -134,15 +134,17 @@ Awaitable<Result<std::unique_ptr<ClientConnection>>> acquire(Outgoing& out, bool
         }
     }
     bool local = !out.origin.socket_path.empty();
+    auto limit = out.pool->options().connect_timeout;
+    if (out.request.connect_timeout.count() > 0) {
+        limit = std::min(limit, out.request.connect_timeout);
+    }
     Result<std::unique_ptr<net::Stream>> stream = std::unique_ptr<net::Stream>();
     if (local) {
         stream = co_await net::connect_unix(out.origin.socket_path);
     } else if (out.origin.tls) {
-        stream = co_await out.origin.tls->connect(out.origin.host, out.origin.port,
-                                                  out.pool->options().connect_timeout);
+        stream = co_await out.origin.tls->connect(out.origin.host, out.origin.port, limit);
     } else {
-        stream = co_await net::connect_tcp(out.origin.host, out.origin.port,
-                                           out.pool->options().connect_timeout);
+        stream = co_await net::connect_tcp(out.origin.host, out.origin.port, limit);
     }
     if (!stream) co_return stream.error();
     co_return std::make_unique<ClientConnection>(std::move(*stream), false);

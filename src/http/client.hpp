@@ -56,6 +56,8 @@ struct ClientRequest {
     /// then borrowed until ClientResponse::stop_sending() has returned. Otherwise send() waits
     /// until the body is sent, or stops sending it when the status is an error.
     bool full_duplex = false;
+    /// For connecting, where it is shorter than the client's; 0: the client's.
+    std::chrono::milliseconds connect_timeout{0};
     /// Ends send() from another coroutine; borrowed until send() has returned.
     AbortHandle* abort = nullptr;
 };

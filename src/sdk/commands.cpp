@@ -1,5 +1,6 @@
 #include "opensandbox/commands.hpp"
 
+#include "sdk/event_source.hpp"
 #include "sdk/event_stream.hpp"
 #include "sdk/transport.hpp"
 #include "sdk/wire.hpp"
@@ -93,26 +94,19 @@ Awaitable<Result<std::optional<Event>>> EventStream::next() {
     }
 }
 
-Commands::Commands(std::shared_ptr<Transport> transport, std::shared_ptr<const Route> agent)
-    : transport_(std::move(transport)), agent_(std::move(agent)) {}
-
-Awaitable<Result<EventStream>> Commands::stream(CommandRequest request) const {
-    if (auto refused = check(request)) co_return *refused;
-    Call call("POST", "/command", wire::encode_command(request, false));
+Awaitable<Result<EventStream>> open_events(Transport& transport, const Route& agent, Call call) {
     call.fields.set("Accept", "text/event-stream");
-    auto response = co_await transport_->open(*agent_, std::move(call));
+    auto response = co_await transport.open(agent, std::move(call));
     if (!response) co_return response.error();
     co_return EventStream(
-        std::make_unique<EventStream::State>(transport_->executor(), std::move(*response)));
+        std::make_unique<EventStream::State>(transport.executor(), std::move(*response)));
 }
 
-Awaitable<Result<Execution>> Commands::run(CommandRequest request, OutputHandlers handlers) const {
-    auto stream = co_await this->stream(std::move(request));
-    if (!stream) co_return stream.error();
+Awaitable<Result<Execution>> run_to_end(EventStream stream, OutputHandlers handlers) {
     Execution execution;
     bool finished = false;
     for (;;) {
-        auto event = co_await stream->next();
+        auto event = co_await stream.next();
         if (!event) co_return event.error();
         if (!event->has_value()) break;
         const Event& what = **event;
@@ -131,17 +125,29 @@ Awaitable<Result<Execution>> Commands::run(CommandRequest request, OutputHandler
     co_return execution;
 }
 
+Commands::Commands(std::shared_ptr<Transport> transport, std::shared_ptr<const Route> agent)
+    : transport_(std::move(transport)), agent_(std::move(agent)) {}
+
+Awaitable<Result<EventStream>> Commands::stream(CommandRequest request) const {
+    if (auto refused = check(request)) co_return *refused;
+    Call call("POST", "/command", wire::encode_command(request, false));
+    co_return co_await open_events(*transport_, *agent_, std::move(call));
+}
+
+Awaitable<Result<Execution>> Commands::run(CommandRequest request, OutputHandlers handlers) const {
+    auto stream = co_await this->stream(std::move(request));
+    if (!stream) co_return stream.error();
+    co_return co_await run_to_end(std::move(*stream), std::move(handlers));
+}
+
 Awaitable<Result<std::string>> Commands::start(CommandRequest request) const {
     if (auto refused = check(request)) co_return *refused;
     Call call("POST", "/command", wire::encode_command(request, true));
-    call.fields.set("Accept", "text/event-stream");
-    auto response = co_await transport_->open(*agent_, std::move(call));
-    if (!response) co_return response.error();
-    EventStream stream(
-        std::make_unique<EventStream::State>(transport_->executor(), std::move(*response)));
+    auto stream = co_await open_events(*transport_, *agent_, std::move(call));
+    if (!stream) co_return stream.error();
     std::string id;
     for (;;) {
-        auto event = co_await stream.next();
+        auto event = co_await stream->next();
         if (!event) co_return event.error();
         if (!event->has_value()) break;
         const Event& what = **event;

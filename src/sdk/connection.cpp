@@ -20,19 +20,34 @@ bool is_field_text(std::string_view text) {
 Connection::Connection(std::shared_ptr<Transport> transport) : transport_(std::move(transport)) {}
 
 Result<Connection> Connection::open(asio::any_io_executor executor, ConnectionConfig config) {
-    if (config.protocol != "http") {
-        return Error(ErrorCode::unsupported,
-                     "protocol '" + config.protocol + "' is not supported yet; use http");
+    if (config.protocol != "http" && config.protocol != "https") {
+        return Error(ErrorCode::invalid_argument,
+                     "protocol: '" + config.protocol + "' is not accepted; use http or https");
     }
     auto route = parse_route(config.domain, config.protocol);
     if (!route) return route.error().within("domain");
     if (!is_field_text(config.api_key)) {
         return Error(ErrorCode::invalid_argument, "the API key holds control characters");
     }
+    if (auto refused = refuse_policy(config.retry)) return *refused;
     route->prefix += "/v1";
+    if (config.protocol == "https") route->origin.tls = std::make_shared<net::TlsClient>();
     if (!config.api_key.empty()) route->headers.set("OPEN-SANDBOX-API-KEY", config.api_key);
     return Connection(
         std::make_shared<Transport>(std::move(executor), std::move(config), std::move(*route)));
+}
+
+Connection Connection::with_request_timeout(std::chrono::milliseconds timeout) const {
+    ConnectionConfig config = transport_->config();
+    config.request_timeout = timeout;
+    return Connection(std::make_shared<Transport>(*transport_, std::move(config)));
+}
+
+Result<Connection> Connection::with_retry(RetryPolicy policy) const {
+    if (auto refused = refuse_policy(policy)) return *refused;
+    ConnectionConfig config = transport_->config();
+    config.retry = policy;
+    return Connection(std::make_shared<Transport>(*transport_, std::move(config)));
 }
 
 const ConnectionConfig& Connection::config() const {

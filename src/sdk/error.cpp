@@ -29,4 +29,10 @@ Error Error::within(std::string_view context) const {
     return copy;
 }
 
+Error Error::with_retry_after(std::optional<std::chrono::milliseconds> wait) const {
+    Error copy = *this;
+    copy.retry_after_ = wait;
+    return copy;
+}
+
 }  // namespace opensandbox::sdk

@@ -61,7 +61,7 @@ Result<Route> parse_route(std::string_view text, std::string_view protocol) {
         if (!is_host_character(c))
             return malformed(whole, "the host has a character that no host has");
     }
-    unsigned number = 80;
+    unsigned number = protocol == "https" ? 443 : 80;
     if (has_port) {
         auto [end, failed] = std::from_chars(port.data(), port.data() + port.size(), number);
         if (failed != std::errc() || end != port.data() + port.size() || number < 1 ||

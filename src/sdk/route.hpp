@@ -17,8 +17,9 @@ struct Route {
     http::Fields headers;  ///< sent with every request
 };
 
-/// Splits "[scheme://]host[:port][/path]"; the port defaults to 80. `invalid_argument` quotes the
-/// text and says what is accepted. A scheme must be `protocol`; only "http" is known so far.
+/// Splits "[scheme://]host[:port][/path]"; the port defaults to that of `protocol`, "http" or
+/// "https", which a scheme must equal. `invalid_argument` quotes the text and says what is
+/// accepted.
 Result<Route> parse_route(std::string_view text, std::string_view protocol);
 
 /// "a=1&b=2" from pairs, both sides percent-encoded.

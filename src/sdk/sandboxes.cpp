@@ -101,7 +101,11 @@ Awaitable<Result<Endpoint>> Sandboxes::endpoint(std::string id, std::uint16_t po
               target_of(id, "/endpoints/" + std::to_string(port) + "?use_server_proxy=" + proxy));
     auto reply = co_await transport.exchange(transport.lifecycle(), std::move(call));
     if (!reply) co_return reply.error();
-    co_return wire::decode_endpoint(reply->body);
+    auto endpoint = wire::decode_endpoint(reply->body);
+    if (endpoint) {
+        if (auto origin = reply->fields.get("OPEN-SANDBOX-ORIGIN")) endpoint->origin = *origin;
+    }
+    co_return endpoint;
 }
 
 Awaitable<Result<SandboxInfo>> Sandboxes::patch_metadata(

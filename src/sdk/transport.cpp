@@ -9,26 +9,21 @@ namespace {
 
 constexpr std::size_t kMaxAnswer = 64 * 1024 * 1024;
 constexpr std::size_t kMaxErrorBody = 64 * 1024;
-constexpr int kAttempts = 3;
-constexpr std::chrono::milliseconds kRetryDelay{500};
 constexpr std::chrono::milliseconds kConnectTimeout{10'000};
 
-http::ClientOptions client_options(const ConnectionConfig& config, bool timed) {
+http::ClientOptions client_options() {
     http::ClientOptions options;
     options.connect_timeout = kConnectTimeout;
-    if (config.request_timeout.count() > 0) {
-        options.connect_timeout = std::min(kConnectTimeout, config.request_timeout);
-        if (timed) options.head_timeout = config.request_timeout;
-    }
     return options;
 }
 
-bool may_repeat(const Call& call) {
-    return call.stream == nullptr && (call.method == "GET" || call.method == "DELETE");
-}
-
-bool is_busy(const Error& error) {
-    return error.status() == 429 || error.status() == 503;
+Repeatable repeatable(const Call& call) {
+    if (call.stream != nullptr) return Repeatable::if_unsent;
+    if (call.method == "GET" || call.method == "HEAD" || call.method == "PUT" ||
+        call.method == "DELETE") {
+        return Repeatable::always;
+    }
+    return call.fields.has("Idempotency-Key") ? Repeatable::if_invited : Repeatable::if_unsent;
 }
 
 }  // namespace
@@ -40,16 +35,36 @@ Error to_public(const opensandbox::Error& error) {
     return {static_cast<ErrorCode>(error.code()), 0, error.wire(), error.message(), {}};
 }
 
+/// Ends an exchange, whatever stage it is in, when its time is up.
+struct Transport::Limit {
+    Limit(const asio::any_io_executor& executor, std::chrono::milliseconds limit)
+        : timeout(limit), deadline(executor, limit, [this] {
+              abort.abort();
+              if (answer) answer->abort();
+          }) {}
+
+    std::chrono::milliseconds timeout;
+    http::AbortHandle abort;
+    http::ClientResponse* answer = nullptr;
+    net::Deadline deadline;
+};
+
 Transport::Transport(asio::any_io_executor executor, ConnectionConfig config, Route lifecycle)
     : executor_(executor),
       config_(std::move(config)),
       lifecycle_(std::move(lifecycle)),
-      timed_(executor, client_options(config_, true)),
-      untimed_(executor, client_options(config_, false)) {}
+      client_(std::make_shared<http::Client>(executor, client_options())),
+      chance_(std::random_device()()) {}
 
-Awaitable<Result<std::unique_ptr<http::ClientResponse>>> Transport::send(http::Client& client,
-                                                                         const Route& route,
-                                                                         Call call) {
+Transport::Transport(const Transport& other, ConnectionConfig config)
+    : executor_(other.executor_),
+      config_(std::move(config)),
+      lifecycle_(other.lifecycle_),
+      client_(other.client_),
+      chance_(std::random_device()()) {}
+
+Awaitable<Result<Transport::Response>> Transport::send(const Route& route, Call call,
+                                                       Limit* limit) {
     http::ClientRequest request(std::move(call.method), route.prefix + call.target,
                                 std::move(call.fields));
     for (const auto& [name, value] : route.headers)
@@ -58,43 +73,26 @@ Awaitable<Result<std::unique_ptr<http::ClientResponse>>> Transport::send(http::C
     request.head.fields.set("User-Agent", std::string("OpenSandbox-Cpp-SDK/") + kContractVersion);
     request.content = std::move(call.content);
     request.stream = call.stream;
-    auto response = co_await client.send(route.origin, std::move(request));
-    if (!response) {
-        const std::string where = config_.protocol + "://" + route.host;
-        if (response.error().code() == opensandbox::ErrorCode::unavailable) {
-            co_return to_public(response.error().within("cannot reach " + where));
-        }
-        co_return to_public(response.error().within(where));
+    request.connect_timeout = limit ? limit->timeout : config_.request_timeout;
+    if (limit) request.abort = &limit->abort;
+    auto response = co_await client_->send(route.origin, std::move(request));
+    if (response) co_return std::move(*response);
+    const std::string where = config_.protocol + "://" + route.host;
+    if (response.error().code() == opensandbox::ErrorCode::unavailable) {
+        co_return to_public(response.error().within("cannot reach " + where));
     }
-    co_return std::move(*response);
+    const bool may_want_tls = &route == &lifecycle_ && !route.origin.tls &&
+                              response.error().code() == opensandbox::ErrorCode::bad_gateway;
+    if (may_want_tls) {
+        co_return to_public(response.error().within("no HTTP from " + where +
+                                                    ", which perhaps wants the protocol https"));
+    }
+    co_return to_public(response.error().within(where));
 }
 
-Awaitable<Result<std::unique_ptr<http::ClientResponse>>> Transport::open(const Route& route,
-                                                                         Call call) {
-    auto response = co_await send(untimed_, route, std::move(call));
-    if (!response) co_return response.error();
-    const http::ResponseHead& head = (*response)->head();
-    if (head.status < 300) co_return std::move(*response);
-    auto body = co_await http::read_all((*response)->body(), kMaxErrorBody);
-    co_return error_of_answer(head.status, head.fields, body ? *body : std::string());
-}
-
-Awaitable<Result<Reply>> Transport::exchange_once(const Route& route, Call call,
-                                                  std::chrono::milliseconds timeout) {
-    const bool limited = timeout.count() > 0;
-    auto response = co_await send(limited ? timed_ : untimed_, route, std::move(call));
-    if (!response) co_return response.error();
-    http::ClientResponse& answer = **response;
-    std::optional<net::Deadline> deadline;
-    if (limited) deadline.emplace(executor_, timeout, [&answer] { answer.abort(); });
+Awaitable<Result<Reply>> Transport::receive(http::ClientResponse& answer) {
     auto body = co_await http::read_all(answer.body(), kMaxAnswer);
-    if (!body) {
-        if (deadline && deadline->expired()) {
-            co_return Error(ErrorCode::timeout, "the answer did not end within " +
-                                                    std::to_string(timeout.count()) + " ms");
-        }
-        co_return to_public(body.error());
-    }
+    if (!body) co_return to_public(body.error());
     if (answer.head().status >= 300) {
         co_return error_of_answer(answer.head().status, answer.head().fields, *body);
     }
@@ -105,15 +103,66 @@ Awaitable<Result<Reply>> Transport::exchange_once(const Route& route, Call call,
     co_return reply;
 }
 
+Awaitable<Result<Reply>> Transport::exchange_once(const Route& route, Call call,
+                                                  std::chrono::milliseconds timeout) {
+    std::optional<Limit> limit;
+    if (timeout.count() > 0) limit.emplace(executor_, timeout);
+    auto response = co_await send(route, std::move(call), limit ? &*limit : nullptr);
+    Result<Reply> reply = Error();
+    if (response) {
+        if (limit) limit->answer = response->get();
+        reply = co_await receive(**response);
+    } else {
+        reply = response.error();
+    }
+    if (limit) limit->answer = nullptr;
+    if (!reply && reply.error().status() == 0 && limit && limit->deadline.expired()) {
+        co_return Error(ErrorCode::timeout, config_.protocol + "://" + route.host +
+                                                ": no whole answer within " +
+                                                std::to_string(timeout.count()) + " ms");
+    }
+    co_return reply;
+}
+
+Awaitable<bool> Transport::another_attempt(Repeatable repeatable, unsigned attempts,
+                                           const Error& error) {
+    const double chance = std::uniform_real_distribution<double>()(chance_);
+    auto pause = next_attempt(config_.retry, repeatable, attempts, error, chance);
+    if (!pause) co_return false;
+    co_await net::sleep_for(*pause);
+    co_return true;
+}
+
 Awaitable<Result<Reply>> Transport::exchange(const Route& route, Call call) {
-    const bool repeatable = may_repeat(call);
-    for (int attempt = 1;; ++attempt) {
+    bool happened = false;
+    for (unsigned attempts = 1;; ++attempts) {
         Call copy = call;
         auto reply = co_await exchange_once(route, std::move(copy), config_.request_timeout);
-        if (reply || !repeatable || attempt == kAttempts || !is_busy(reply.error())) {
-            co_return reply;
-        }
-        co_await net::sleep_for(kRetryDelay * attempt);
+        if (reply) co_return reply;
+        // What an earlier attempt has deleted, though its answer was lost, is not there any more.
+        if (happened && call.method == "DELETE" && reply.error().status() == 404) co_return Reply();
+        happened = happened || may_have_happened(reply.error());
+        const bool again = co_await another_attempt(repeatable(call), attempts, reply.error());
+        if (!again) co_return reply;
+    }
+}
+
+Awaitable<Result<Transport::Response>> Transport::open_once(const Route& route, Call call) {
+    auto response = co_await send(route, std::move(call), nullptr);
+    if (!response) co_return response.error();
+    const http::ResponseHead& head = (*response)->head();
+    if (head.status < 300) co_return std::move(*response);
+    auto body = co_await http::read_all((*response)->body(), kMaxErrorBody);
+    co_return error_of_answer(head.status, head.fields, body ? *body : std::string());
+}
+
+Awaitable<Result<Transport::Response>> Transport::open(const Route& route, Call call) {
+    for (unsigned attempts = 1;; ++attempts) {
+        Call copy = call;
+        auto response = co_await open_once(route, std::move(copy));
+        if (response) co_return std::move(*response);
+        const bool again = co_await another_attempt(repeatable(call), attempts, response.error());
+        if (!again) co_return response.error();
     }
 }
 
@@ -125,6 +174,7 @@ Result<Route> Transport::route_to(std::string_view endpoint, const http::Fields&
     }
     for (const auto& [name, value] : headers)
         route->headers.set(name, value);
+    route->origin.tls = lifecycle_.origin.tls;
     if (config_.use_server_proxy && !config_.api_key.empty()) {
         route->headers.set("OPEN-SANDBOX-API-KEY", config_.api_key);
     }

@@ -1,16 +1,19 @@
 #pragma once
 
 #include "http/client.hpp"
+#include "http/websocket_connection.hpp"
 #include "net/stream.hpp"
 #include "opensandbox/bytes.hpp"
 #include "opensandbox/connection.hpp"
 #include "opensandbox/error.hpp"
+#include "sdk/retry.hpp"
 #include "sdk/route.hpp"
 
 #include <chrono>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <random>
 #include <string>
 
 namespace opensandbox::sdk {
@@ -44,33 +47,44 @@ struct Reply {
 class Transport {
   public:
     Transport(asio::any_io_executor executor, ConnectionConfig config, Route lifecycle);
+    /// The same connections, used by other settings. The address must be the same.
+    Transport(const Transport& other, ConnectionConfig config);
 
     [[nodiscard]] const ConnectionConfig& config() const { return config_; }
     [[nodiscard]] const Route& lifecycle() const { return lifecycle_; }
     [[nodiscard]] asio::any_io_executor executor() const { return executor_; }
 
-    /// One exchange within the request timeout. GET and DELETE are tried three times when the
-    /// server says 429 or 503; nothing else is repeated. Answers past 64 MiB are `too_large`.
+    /// One exchange, each attempt within the request timeout, repeated as the retry policy says.
+    /// Answers past 64 MiB are `too_large`.
     Awaitable<Result<Reply>> exchange(const Route& route, Call call);
-    /// The same without retries and with its own limit of time; 0: none.
+    /// The same without retries and with its own limit of time for all of it; 0: none.
     Awaitable<Result<Reply>> exchange_once(const Route& route, Call call,
                                            std::chrono::milliseconds timeout);
     /// Sends and returns when the head of a successful answer has come, its body still to be read.
-    /// Only connecting is limited in time.
+    /// Only connecting is limited in time. Repeated as the retry policy says.
     Awaitable<Result<std::unique_ptr<http::ClientResponse>>> open(const Route& route, Call call);
+
+    /// A WebSocket at a target.
+    Awaitable<Result<std::unique_ptr<http::WebSocketConnection>>> open_websocket(
+        const Route& route, std::string target);
 
     /// The route to a sandbox's port as the server gave it.
     Result<Route> route_to(std::string_view endpoint, const http::Fields& headers) const;
 
   private:
-    Awaitable<Result<std::unique_ptr<http::ClientResponse>>> send(http::Client& client,
-                                                                  const Route& route, Call call);
+    struct Limit;
+    using Response = std::unique_ptr<http::ClientResponse>;
+    Awaitable<Result<Response>> send(const Route& route, Call call, Limit* limit);
+    Awaitable<Result<Response>> open_once(const Route& route, Call call);
+    Awaitable<Result<Reply>> receive(http::ClientResponse& answer);
+    /// Waits before the next attempt; false: there is none.
+    Awaitable<bool> another_attempt(Repeatable repeatable, unsigned attempts, const Error& error);
 
     asio::any_io_executor executor_;
     ConnectionConfig config_;
     Route lifecycle_;
-    http::Client timed_;    ///< limits the wait for the head
-    http::Client untimed_;  ///< for streams
+    std::shared_ptr<http::Client> client_;
+    std::minstd_rand chance_;
 };
 
 /// The same error in the public type.

@@ -1,3 +1,4 @@
+#include "sdk/retry.hpp"
 #include "sdk/transport.hpp"
 #include "sdk/wire_reader.hpp"
 
@@ -90,8 +91,12 @@ Error error_of_answer(int status, const http::Fields& fields, std::string_view b
         said.message = "the server answered " + std::to_string(status) + " " +
                        std::string(http::reason_phrase(status));
     }
-    return {code_of_status(status), status, std::move(said.code), std::move(said.message),
-            std::string(fields.get("X-Request-ID").value_or(""))};
+    Error error(code_of_status(status), status, std::move(said.code), std::move(said.message),
+                std::string(fields.get("X-Request-ID").value_or("")));
+    auto wait = fields.get("Retry-After");
+    if (!wait) return error;
+    const auto now = std::chrono::floor<std::chrono::seconds>(std::chrono::system_clock::now());
+    return error.with_retry_after(parse_retry_after(*wait, now));
 }
 
 }  // namespace opensandbox::sdk

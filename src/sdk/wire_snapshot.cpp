@@ -32,6 +32,7 @@ Result<SnapshotInfo> snapshot_of(const json::object& from) {
     info.state = status.string("state");
     info.reason = status.optional_string("reason");
     info.message = status.optional_string("message");
+    info.last_transition_at = status.optional_time("lastTransitionAt");
     if (status.failed()) return status.error().within("status");
     return info;
 }

@@ -1,6 +1,6 @@
-#include "server/renew/redis_client.hpp"
+#include "redis/client.hpp"
+#include "redis/resp.hpp"
 #include "server/renew/renew_intent.hpp"
-#include "server/renew/resp.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -10,12 +10,12 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace opensandbox;
     std::string_view text(reinterpret_cast<const char*>(data), size);
-    auto parsed = server::resp::parse(text);
+    auto parsed = redis::resp::parse(text);
     if (parsed && *parsed && ((*parsed)->used == 0 || (*parsed)->used > size)) std::abort();
     if (auto intent = server::parse_renew_intent(text, Timestamp())) {
         if (intent->sandbox_id.empty()) std::abort();
     }
-    if (auto address = server::parse_redis_dsn(text)) {
+    if (auto address = redis::parse_url(text)) {
         if (address->host.empty() || address->port == 0) std::abort();
     }
     return 0;

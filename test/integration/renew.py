@@ -2,58 +2,15 @@
 
 import datetime
 import json
-import socket
-import subprocess
 import time
 
 import pytest
 
 from support.client import Http
+from support.redis_server import Redis
 from support.shell import eventually
 
 RENEWING = {"extensions": {"access.renew.extend.seconds": "3600"}}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Redis:
-    """A real redis-server on loopback."""
-
-    def __init__(self, directory):
-        self.port = free_port()
-        self.directory = directory
-        self.process = None
-
-    def start(self):
-        self.process = subprocess.Popen(
-            ["redis-server", "--port", str(self.port), "--bind", "127.0.0.1", "--save", "",
-             "--appendonly", "no", "--requirepass", "pass word"],
-            cwd=self.directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )
-        eventually(lambda: self.ask("PING") == b"+PONG\r\n", 20, what="Redis")
-
-    def ask(self, *words):
-        try:
-            with socket.create_connection(("127.0.0.1", self.port), 5) as link:
-                for command in (("AUTH", "pass word"), words):
-                    parts = [f"*{len(command)}\r\n".encode()]
-                    for word in command:
-                        parts.append(b"$%d\r\n%s\r\n" % (len(word.encode()), word.encode()))
-                    link.sendall(b"".join(parts))
-                    reply = link.recv(65536)
-                return reply
-        except OSError:
-            return None
-
-    def stop(self):
-        if self.process:
-            self.process.terminate()
-            self.process.wait(20)
-            self.process = None
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +28,7 @@ def server(make_server, redis):
         sections={
             "renew_intent": {"enabled": True, "min_interval_seconds": 0},
             "renew_intent.redis": {
-                "enabled": True, "dsn": f"redis://:pass%20word@127.0.0.1:{redis.port}/0",
+                "enabled": True, "dsn": redis.url,
                 "queue_key": "intents", "consumer_concurrency": 2,
             },
         },

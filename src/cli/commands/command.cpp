@@ -159,6 +159,7 @@ void add_command_commands(CommandTable& table) {
     command.summary = "Show whether a command runs and how it ended.";
     command.positionals = {kSandboxId, kExecutionId};
     command.formats = formats;
+    command.examples = {{"command status SANDBOX_ID EXECUTION_ID -o json", "for scripts"}};
     command.run = status;
     table.commands.push_back(command);
 
@@ -174,7 +175,7 @@ void add_command_commands(CommandTable& table) {
     command.name = "interrupt";
     command.summary = "End a running command.";
     command.options.clear();
-    command.examples.clear();
+    command.examples = {{"command interrupt SANDBOX_ID EXECUTION_ID", "SIGTERM, then SIGKILL"}};
     command.formats = formats;
     command.run = interrupt;
     table.commands.push_back(std::move(command));

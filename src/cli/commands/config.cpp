@@ -256,7 +256,8 @@ void add_config_commands(CommandTable& table) {
     command.summary = "Write a commented configuration file.";
     command.options = {{"--force", 0, "", "Replace a file that is there."}};
     command.run = init;
-    command.examples.clear();
+    command.examples = {{"config init", "at ~/.opensandbox/config.toml"},
+                        {"--config ./team.toml config init --force", "elsewhere, from scratch"}};
     table.commands.push_back(command);
 
     command.name = "set";
@@ -266,7 +267,14 @@ void add_config_commands(CommandTable& table) {
                            {"VALUE", "Its value."}};
     command.run = set;
     command.examples = {
-        {"config set connection.domain sandbox.example:8080", "use another server"}};
+        {"config set connection.domain sandbox.example:8080", "use another server"},
+        {"config set connection.protocol https", "over TLS"},
+        {"config set defaults.timeout 1h", "how long sandboxes live unless told otherwise"},
+        {"config set output.color false", "no colours"}};
+    command.details =
+        "Keys: connection.api_key, connection.domain, connection.protocol,\n"
+        "connection.request_timeout, connection.use_server_proxy, output.color, defaults.image\n"
+        "and defaults.timeout. Comments and order of the file stay.";
     table.commands.push_back(std::move(command));
 }
 

@@ -175,14 +175,17 @@ void add_file_commands(CommandTable& table) {
 
     command =
         make_document_command("file", "rm", "Delete files.", {kSandboxId, kManyPaths}, remove);
+    command.examples = {{"file rm SANDBOX_ID /tmp/a /tmp/b", "two of them"}};
     table.commands.push_back(std::move(command));
     command = make_document_command("file", "rmdir", "Delete directories with all that is in them.",
                                     {kSandboxId, kManyPaths}, remove_directories);
+    command.examples = {{"file rmdir SANDBOX_ID /data/old", "with its files"}};
     table.commands.push_back(std::move(command));
 
     command = make_document_command(
         "file", "mv", "Move or rename a file or directory.",
         {kSandboxId, {"SOURCE", "What to move."}, {"DESTINATION", "Its new path."}}, move);
+    command.examples = {{"file mv SANDBOX_ID /tmp/a.txt /data/b.txt", "to another directory"}};
     table.commands.push_back(std::move(command));
 
     command = make_document_command("file", "chmod", "Set permissions and owner.",

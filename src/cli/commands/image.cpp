@@ -181,10 +181,12 @@ void add_image_commands(CommandTable& table) {
 
     command = make_document_command("image", "remove", "Remove an image that no sandbox uses.",
                                     {{kReference, "NAME or NAME:TAG."}}, remove);
+    command.examples = {{"image remove alpine:3", "its name, and what nothing else needs of it"}};
     table.commands.push_back(std::move(command));
 
     command = make_document_command("image", "inspect", "Show what an image is made of.",
                                     {{kReference, "An image of the server."}}, inspect);
+    command.examples = {{"image inspect alpine:3 -o json", "layers, environment and entrypoint"}};
     table.commands.push_back(std::move(command));
 
     command = make_document_command("image", "prune",
@@ -193,6 +195,8 @@ void add_image_commands(CommandTable& table) {
         {"--all", 'a', "", "Every image that no sandbox and no snapshot uses."},
         {"--build-cache", 0, "", "The steps that 'image build' keeps, and only these."},
     };
+    command.examples = {{"image prune", "what lost its name"},
+                        {"image prune --build-cache", "the kept steps of builds"}};
     table.commands.push_back(std::move(command));
 }
 

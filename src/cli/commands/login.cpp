@@ -95,6 +95,7 @@ void add_login_commands(CommandTable& table) {
 
     command =
         make_document_command("", "logout", "Forget the login for a registry.", {registry}, logout);
+    command.examples = {{"logout registry.example", "what 'login' kept"}};
     command.options = {kStateDirectory};
     table.commands.push_back(std::move(command));
 }

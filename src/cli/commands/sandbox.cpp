@@ -4,6 +4,7 @@
 #include "net/task.hpp"
 
 #include <array>
+#include <cstdio>
 
 namespace opensandbox::cli {
 
@@ -175,9 +176,20 @@ Awaitable<Outcome> health(Invocation& invocation) {
     co_return *healthy ? kSuccess : kFailed;
 }
 
+/// One sample for people, in the contract's form.
+std::string sample_line(const sdk::Metrics& sample) {
+    char text[160];
+    std::snprintf(text, sizeof text, "cpu=%.2f%% cores=%g mem=%.2f/%.2fMiB",
+                  sample.cpu_used_percentage, sample.cpu_count, sample.memory_used_in_mib,
+                  sample.memory_total_in_mib);
+    const auto at = sdk::TimePoint(std::chrono::milliseconds(sample.timestamp));
+    return "[" + to_rfc3339(at) + "] " + text;
+}
+
 Awaitable<Outcome> watch_metrics(Invocation& invocation, sdk::Sandbox sandbox) {
     auto stream = co_await sandbox.watch_metrics();
     if (!stream) co_return stream.error();
+    const bool asked = invocation.arguments().has("--output");
     for (;;) {
         auto sample = co_await stream->next();
         if (!sample) co_return sample.error();
@@ -186,8 +198,8 @@ Awaitable<Outcome> watch_metrics(Invocation& invocation, sdk::Sandbox sandbox) {
         bool written = true;
         if (invocation.format() == Format::yaml) {
             written = invocation.terminal().print("---\n" + to_yaml_text(document));
-        } else if (invocation.format() == Format::table) {
-            written = invocation.terminal().print(to_cell_text(document) + "\n");
+        } else if (!asked || invocation.format() != Format::json) {
+            written = invocation.terminal().print(sample_line(**sample) + "\n");
         } else {  // one document a line, so that a reader need not count braces
             written = invocation.terminal().print(json::serialize(document) + "\n");
         }
@@ -229,6 +241,8 @@ void add_sandbox_commands(CommandTable& table) {
 
     command = make_document_command("sandbox", "kill", "Delete sandboxes.",
                                     {{kId, "Ids, one or more.", Positional::Count::many}}, kill);
+    command.details =
+        "All are tried, also after one that could not be deleted; the exit code then is 1.";
     command.examples = {{"sandbox kill SANDBOX_ID", "delete one"}};
     table.commands.push_back(std::move(command));
 
@@ -239,6 +253,8 @@ void add_sandbox_commands(CommandTable& table) {
     table.commands.push_back(std::move(command));
 
     command = make_document_command("sandbox", "pause", "Pause a sandbox.", {kOneId}, pause);
+    command.details = "Its processes stand still and keep their memory until it is resumed.";
+    command.examples = {{"sandbox pause SANDBOX_ID", "until 'sandbox resume'"}};
     table.commands.push_back(std::move(command));
 
     command =
@@ -246,6 +262,8 @@ void add_sandbox_commands(CommandTable& table) {
     command.options = {
         {"--skip-health-check", 0, "", "Do not wait until it answers."},
         {"--resume-timeout", 0, "DURATION", "Longest wait for an answer (default 30s)."}};
+    command.examples = {{"sandbox resume SANDBOX_ID", "and wait until it answers"},
+                        {"sandbox resume SANDBOX_ID --resume-timeout 2m", "with more patience"}};
     table.commands.push_back(std::move(command));
 
     command =
@@ -258,13 +276,16 @@ void add_sandbox_commands(CommandTable& table) {
     command = make_document_command("sandbox", "health",
                                     "Ask whether a sandbox answers; exit code 0 when it does.",
                                     {kOneId}, health);
+    command.examples = {{"sandbox health SANDBOX_ID", "in a script: if … then …"}};
     table.commands.push_back(std::move(command));
 
     command =
         make_document_command("sandbox", "metrics", "Show what a sandbox uses.", {kOneId}, metrics);
     command.formats.push_back(Format::raw);
     command.options = {{"--watch", 0, "", "Go on with a sample a second."}};
-    command.examples = {{"sandbox metrics SANDBOX_ID --watch", "follow it"}};
+    command.examples = {{"sandbox metrics SANDBOX_ID", "processors and memory, now"},
+                        {"sandbox metrics SANDBOX_ID --watch", "a line a second"},
+                        {"sandbox metrics SANDBOX_ID --watch -o json", "a JSON document a line"}};
     table.commands.push_back(std::move(command));
 }
 

@@ -79,6 +79,9 @@ void check_sources(Arguments& arguments, const sdk::CreateOptions& options) {
         arguments.refuse(
             "--image IMAGE is missing; --image host is always there, defaults.image sets another");
     }
+    if (!options.snapshot_id.empty() && options.image_auth) {
+        arguments.refuse("--image-auth-username: not together with --snapshot-id");
+    }
     if (options.credential_proxy && options.network_policy.empty()) {
         arguments.refuse("--credential-proxy: only together with --network-policy-file");
     }
@@ -118,6 +121,38 @@ sdk::CreateOptions read_description(Invocation& invocation) {
     return options;
 }
 
+/// A whole request; what it says of source and lifetime is read for the answer.
+void read_request_file(Invocation& invocation, sdk::CreateOptions& options) {
+    Arguments& arguments = invocation.arguments();
+    const std::string text = read_text_file(arguments, "--file");
+    if (arguments.problem()) return;
+    const std::string path = arguments.get("--file").value_or("");
+    auto document = json::parse(text);
+    if (!document || !document->is_object()) {
+        const std::string why = document ? "it is another JSON value" : document.error().message();
+        return arguments.refuse("--file: " + path + " holds no JSON object: " + why);
+    }
+    json::object& body = document->get_object();
+    // A lifetime of null is one: forever.
+    if (!body.contains("timeout") && invocation.file().default_timeout) {
+        read_lifetime(invocation, options);
+        body["timeout"] = options.timeout ? json::value(options.timeout->count()) : json::value();
+    }
+    auto seconds = json::get_integer(body, "timeout");
+    options.timeout.reset();
+    if (seconds && *seconds) options.timeout = std::chrono::seconds(**seconds);
+    auto template_id = json::get_string(body, "templateId");
+    auto snapshot_id = json::get_string(body, "snapshotId");
+    const json::value* image = json::find(body, "image");
+    if (template_id && *template_id) options.template_id = **template_id;
+    if (snapshot_id && *snapshot_id) options.snapshot_id = **snapshot_id;
+    if (image && image->is_object()) {
+        auto uri = json::get_string(image->get_object(), "uri");
+        if (uri && *uri) options.image = **uri;
+    }
+    options.request_body = json::serialize(body);
+}
+
 sdk::CreateOptions read_options(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     sdk::CreateOptions options;
@@ -126,8 +161,7 @@ sdk::CreateOptions read_options(Invocation& invocation) {
             if (!arguments.has(option)) continue;
             arguments.refuse(std::string(option) + ": not together with --file");
         }
-        options.request_body = read_text_file(arguments, "--file");
-        if (options.request_body.empty()) arguments.refuse("--file: the file is empty");
+        read_request_file(invocation, options);
     } else {
         options = read_description(invocation);
     }
@@ -136,12 +170,13 @@ sdk::CreateOptions read_options(Invocation& invocation) {
     return options;
 }
 
-json::object describe_creation(const sdk::CreateOptions& options, const std::string& id) {
+json::object describe_creation(const sdk::CreateOptions& options, const std::string& id,
+                               const std::optional<std::string>& request_file) {
     json::object document;
     document["id"] = id;
     document["status"] = "created";
-    if (!options.request_body.empty()) return document;
     document["timeout"] = options.timeout ? to_clock_text(*options.timeout) : "manual-cleanup";
+    if (request_file) document["request_file"] = *request_file;
     if (!options.template_id.empty())
         document["template"] = options.template_id;
     else if (!options.snapshot_id.empty())
@@ -172,7 +207,8 @@ Awaitable<Outcome> create(Invocation& invocation) {
         }
         co_return 128 + interrupts.received();
     }
-    co_return invocation.print_object(describe_creation(options, sandbox->id()));
+    co_return invocation.print_object(
+        describe_creation(options, sandbox->id(), invocation.arguments().get("--file")));
 }
 
 }  // namespace
@@ -191,7 +227,7 @@ void add_sandbox_create_command(CommandTable& table) {
         {"--snapshot-id", 0, "ID", "Snapshot to start from."},
         {"--file", 'f', "PATH",
          "JSON body of the create request, instead of the options\n"
-         "that describe the sandbox."},
+         "that describe the sandbox; its names are the API's."},
         {"--timeout", 't', "DURATION", "Lifetime, or none (default 10m)."},
         {"--env", 'e', "KEY=VALUE", "Environment variable.", true},
         {"--metadata", 'm', "KEY=VALUE", "Label.", true},

@@ -12,8 +12,14 @@ const Positional kOneId{kId, "The snapshot's id."};
 constexpr std::chrono::minutes kLongest{30};
 
 /// One that failed is told, and the exit code says so.
-Outcome print_snapshot(Invocation& invocation, const sdk::SnapshotInfo& info) {
-    Outcome outcome = invocation.print_object(describe(info));
+Outcome print_created(Invocation& invocation, const sdk::SnapshotInfo& info) {
+    json::object document;
+    document["id"] = info.id;
+    document["sandbox_id"] = info.sandbox_id;
+    document["name"] = info.name ? json::value(*info.name) : json::value();
+    document["status"] = info.state;
+    if (info.state == "Failed" && info.message) document["message"] = *info.message;
+    Outcome outcome = invocation.print_object(document);
     return info.state == "Failed" ? Outcome(kFailed) : outcome;
 }
 
@@ -29,13 +35,13 @@ Awaitable<Outcome> create(Invocation& invocation) {
         made = co_await snapshots.wait(id, kLongest);
         if (!made) co_return made.error();
     }
-    co_return print_snapshot(invocation, *made);
+    co_return print_created(invocation, *made);
 }
 
 Awaitable<Outcome> list(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     sdk::SnapshotFilter filter;
-    filter.sandbox_id = arguments.get("--sandbox");
+    filter.sandbox_id = arguments.get("--sandbox-id");
     filter.name = arguments.get("--name");
     for (const auto& state : arguments.all("--state")) {
         auto known =
@@ -79,7 +85,7 @@ Awaitable<Outcome> remove(Invocation& invocation) {
     const std::string id = invocation.arguments().one(kId);
     auto removed = co_await snapshots.remove(id);
     if (!removed) co_return removed.error();
-    co_return invocation.print_done("Removed: " + id);
+    co_return invocation.print_done("Snapshot deleted: " + id);
 }
 
 Awaitable<Outcome> export_snapshot(Invocation& invocation) {
@@ -108,18 +114,25 @@ void add_snapshot_commands(CommandTable& table) {
     table.commands.push_back(std::move(command));
 
     command = make_document_command("snapshot", "list", "List snapshots.", {}, list);
-    command.options = {{"--sandbox", 0, "SANDBOX_ID", "Only of this sandbox."},
-                       {"--name", 'n', "NAME", "Only with this name."},
-                       {"--state", 's', "STATE", "Only in this state.", true},
-                       {"--page", 0, "NUMBER", "Page to show, from 1."},
-                       {"--page-size", 0, "NUMBER", "Snapshots a page, 1 to 200 (default 20)."}};
+    command.options = {
+        {"--sandbox-id", 0, "SANDBOX_ID", "Only of this sandbox.", false, false, "--sandbox"},
+        {"--name", 'n', "NAME", "Only with this name."},
+        {"--state", 's', "STATE", "Only in this state.", true},
+        {"--page", 0, "NUMBER", "Page to show, from 1."},
+        {"--page-size", 0, "NUMBER", "Snapshots a page, 1 to 200 (default 20)."}};
+    command.examples = {
+        {"snapshot list --sandbox-id SANDBOX_ID -s ready", "what can be started from"},
+        {"snapshot list --name before-upgrade -o json", "by name, for scripts"}};
     table.commands.push_back(std::move(command));
 
     command = make_document_command("snapshot", "get", "Show one snapshot.", {kOneId}, get);
+    command.examples = {{"snapshot get SNAPSHOT_ID", "whether it is ready"}};
     table.commands.push_back(std::move(command));
 
     command = make_document_command(
-        "snapshot", "remove", "Remove a snapshot; sandboxes made from it stay.", {kOneId}, remove);
+        "snapshot", "delete", "Delete a snapshot; sandboxes made from it stay.", {kOneId}, remove);
+    command.alias = "remove";
+    command.examples = {{"snapshot delete SNAPSHOT_ID", "when it is not needed any more"}};
     table.commands.push_back(std::move(command));
 
     command = make_document_command("snapshot", "export", "Make an image of a snapshot.", {kOneId},

@@ -7,6 +7,7 @@ namespace opensandbox::egress {
 /// What `opensandbox egress --help` says.
 inline constexpr std::string_view kSidecarHelp =
     R"(Usage: opensandbox egress [--supervised]
+       opensandbox egress get|patch ...     commands about a sandbox ('egress get --help')
 
 Controls what leaves a sandbox, from within its network namespace; needs CAP_NET_ADMIN there. With
 --supervised, as the first process of a container, it is started again when it ends unasked.

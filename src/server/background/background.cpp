@@ -17,8 +17,8 @@ Result<std::unique_ptr<Background>> Background::start(asio::any_io_executor exec
             executor, services.lifecycle_owner,
             std::chrono::seconds(config.renew.min_interval_seconds));
         if (config.renew.redis_enabled) {
-            auto address = parse_redis_dsn(config.renew.redis_dsn);
-            if (!address) return address.error();
+            auto address = redis::parse_url(config.renew.redis_dsn);
+            if (!address) return address.error().within("renew_intent.redis.dsn");
             background->intents_ = std::make_shared<IntentQueue>(
                 executor, services.renewer, std::move(address.value()), config.renew);
             background->intents_->start();

@@ -14,7 +14,7 @@ constexpr std::chrono::milliseconds kLongestPause{10'000};
 }  // namespace
 
 IntentQueue::IntentQueue(asio::any_io_executor executor, std::shared_ptr<AccessRenewer> renewer,
-                         RedisAddress address, const RenewConfig& config)
+                         redis::Address address, const RenewConfig& config)
     : executor_(std::move(executor)),
       renewer_(std::move(renewer)),
       address_(std::move(address)),
@@ -29,14 +29,14 @@ void IntentQueue::start() {
 
 void IntentQueue::stop() {
     stopped_ = true;
-    for (RedisClient* client : connected_)
+    for (redis::Client* client : connected_)
         client->close();
 }
 
 Awaitable<void> IntentQueue::work(std::shared_ptr<IntentQueue> self) {
     auto pause = kFirstPause;
     while (!self->stopped_) {
-        auto client = co_await RedisClient::connect(self->executor_, self->address_);
+        auto client = co_await redis::Client::connect(self->executor_, self->address_);
         if (client) {
             pause = kFirstPause;
             self->told_lost_ = false;
@@ -56,7 +56,7 @@ Awaitable<void> IntentQueue::work(std::shared_ptr<IntentQueue> self) {
 }
 
 /// Until the connection fails.
-Awaitable<void> IntentQueue::consume(RedisClient& client) {
+Awaitable<void> IntentQueue::consume(redis::Client& client) {
     connected_.insert(&client);
     ScopeExit gone([&] { connected_.erase(&client); });
     while (!stopped_) {

@@ -1,8 +1,8 @@
 #pragma once
 
+#include "redis/client.hpp"
 #include "server/config/config.hpp"
 #include "server/renew/access_renewer.hpp"
-#include "server/renew/redis_client.hpp"
 
 #include <functional>
 #include <memory>
@@ -15,7 +15,7 @@ namespace opensandbox::server {
 class IntentQueue : public std::enable_shared_from_this<IntentQueue> {
   public:
     IntentQueue(asio::any_io_executor executor, std::shared_ptr<AccessRenewer> renewer,
-                RedisAddress address, const RenewConfig& config);
+                redis::Address address, const RenewConfig& config);
 
     void start();
     /// Ends the workers; an intent already taken is still served.
@@ -23,14 +23,14 @@ class IntentQueue : public std::enable_shared_from_this<IntentQueue> {
 
   private:
     static Awaitable<void> work(std::shared_ptr<IntentQueue> self);
-    Awaitable<void> consume(RedisClient& client);
+    Awaitable<void> consume(redis::Client& client);
 
     asio::any_io_executor executor_;
     std::shared_ptr<AccessRenewer> renewer_;
-    RedisAddress address_;
+    redis::Address address_;
     std::string key_;
     std::int64_t workers_;
-    std::set<RedisClient*> connected_;
+    std::set<redis::Client*> connected_;
     bool told_connected_ = false;
     bool told_lost_ = false;
     bool stopped_ = false;

@@ -132,7 +132,7 @@ TEST_CASE("a sandbox is described with the contract's members, absent ones null"
               R"({"id":"sb-1","status":{"state":"Running","reason":null,"message":null,)"
               R"("last_transition_at":null},"entrypoint":["tail"],"expires_at":null,)"
               R"("created_at":"2026-01-01T00:00:00.123456Z","image":{"image":"host","auth":null},)"
-              R"("snapshot_id":null,"platform":null,"allocation":null,"metadata":null,)"
+              R"("snapshot_id":null,"platform":null,"allocation":null,"metadata":{},)"
               R"("extensions":null})"));
 }
 

@@ -69,6 +69,18 @@ TEST_CASE("a server that answered 503 is there: no advice to start one") {
     CHECK(busy.describe() == "busy");
 }
 
+TEST_CASE("what TLS failed of is told without advice to start a server") {
+    auto hint = [](std::string why) {
+        return Failure(sdk::Error(sdk::ErrorCode::unavailable,
+                                  "cannot reach https://h: TLS with h:443: " + std::move(why)))
+            .describe();
+    };
+    CHECK(hint("wrong version number").find("--protocol http") != std::string::npos);
+    CHECK(hint("the server's certificate does not hold").find("SSL_CERT_FILE") !=
+          std::string::npos);
+    CHECK(hint("wrong version number").find("opensandbox serve") == std::string::npos);
+}
+
 TEST_CASE("words for a shell come back as they were") {
     CHECK(shell_quote("plain-1.0/x=y:z") == "plain-1.0/x=y:z");
     CHECK(shell_quote("") == "''");

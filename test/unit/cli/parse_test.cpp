@@ -4,6 +4,9 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
+
+using namespace opensandbox;
 using namespace opensandbox::cli;
 
 namespace {
@@ -158,9 +161,42 @@ TEST_CASE("only a slip of the finger gets a suggestion") {
     CHECK(nearest("x", {"ls", "rm"}).empty());
 }
 
-TEST_CASE("every command has a handler, a summary, and unambiguous options") {
+TEST_CASE("a group may stand in another") {
+    auto line = parse_well({"command", "session", "create", "sb", "-w", "/tmp"});
+    CHECK(line.command->full_name() == "command session create");
+    CHECK(line.arguments.one("SANDBOX_ID") == "sb");
+    CHECK(parse_well({"credential-vault", "binding", "get", "sb", "b"}).command->group ==
+          "credential-vault binding");
+    CHECK(parse_well({"command", "status", "sb", "e"}).command->full_name() == "command status");
+    CHECK(problem_of({"command", "session"}).find("command session: a command is needed") == 0);
+    CHECK(problem_of({"command", "sesion"}).find("did you mean 'session'?") != std::string::npos);
+    CHECK(problem_of({"command", "session", "x"}).find("create, run, delete") != std::string::npos);
+    const std::string help =
+        group_help_text(table(), *table().find_group("command"), "opensandbox");
+    CHECK(help.find("\n  session ") != std::string::npos);
+    CHECK(help_text(table(), "opensandbox").find("command session") == std::string::npos);
+}
+
+TEST_CASE("other names of commands and options are understood") {
+    auto line = parse_well({"snapshot", "list", "--sandbox", "sb"});
+    CHECK(line.arguments.get("--sandbox-id") == "sb");
+    CHECK(parse_well({"snapshot", "remove", "sn"}).command->name == "delete");
+}
+
+TEST_CASE("the help as a document has every command and option") {
+    const json::object document = describe(table());
+    const auto shown = std::ranges::count(table().commands, false, &Command::hidden);
+    CHECK(document.at("commands").as_array().size() == static_cast<std::size_t>(shown));
+    CHECK(document.at("options").as_array().size() == global_options().size());
+    const auto& first = document.at("commands").as_array().at(0).as_object();
+    CHECK(first.at("name").as_string() == table().commands.front().full_name());
+    CHECK(first.at("options").as_array().size() == table().commands.front().options.size());
+}
+
+TEST_CASE("every command has a handler, a summary, examples, and unambiguous options") {
     for (const Command& command : table().commands) {
         CAPTURE(command.full_name());
+        CHECK_FALSE(command.examples.empty());
         CHECK(command.run);
         CHECK_FALSE(command.summary.empty());
         if (!command.group.empty()) CHECK(table().find_group(command.group));
@@ -202,8 +238,9 @@ TEST_CASE("help shows usage, options and examples") {
     CHECK(text.find("-o, --output FORMAT") != std::string::npos);
     CHECK(text.find("osb sandbox renew SANDBOX_ID -t 1h") != std::string::npos);
     const std::string all = help_text(table(), "opensandbox");
-    for (const auto& group : table().groups)
-        CHECK(all.find(group.name) != std::string::npos);
+    for (const auto& group : table().groups) {
+        if (!group.is_nested()) CHECK(all.find(group.name) != std::string::npos);
+    }
     const std::string group = group_help_text(table(), *table().find_group("file"), "opensandbox");
     CHECK(group.find("Usage: opensandbox file COMMAND") == 0);
     CHECK(group.find("download") != std::string::npos);

@@ -429,9 +429,9 @@ TEST_CASE("a connection is refused for a configuration that cannot work") {
     config.domain = "a b";
     CHECK(sdk::Connection::open(loop.executor(), config).has_error());
     config.domain = "h";
-    config.protocol = "https";
+    config.protocol = "ftp";
     CHECK(sdk::Connection::open(loop.executor(), config).error().code() ==
-          sdk::ErrorCode::unsupported);
+          sdk::ErrorCode::invalid_argument);
     config.protocol = "http";
     config.api_key = "k\r\nX: y";
     CHECK(sdk::Connection::open(loop.executor(), config).has_error());

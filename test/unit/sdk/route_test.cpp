@@ -42,6 +42,15 @@ TEST_CASE("what is no address is refused with itself and the accepted forms") {
     }
 }
 
+TEST_CASE("https has a port of its own") {
+    auto route = parse_route("h", "https");
+    REQUIRE(route);
+    CHECK(route->origin.port == 443);
+    CHECK(parse_route("https://h/p", "https")->origin.port == 443);
+    CHECK(parse_route("h:8443", "https")->origin.port == 8443);
+    CHECK(parse_route("http://h", "https").error().message().find("scheme") != std::string::npos);
+}
+
 TEST_CASE("queries encode both sides") {
     CHECK(encode_query({}).empty());
     CHECK(encode_query({{"path", "/a b&c"}, {"path", "ü"}}) == "path=%2Fa%20b%26c&path=%C3%BC");

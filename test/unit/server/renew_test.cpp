@@ -86,57 +86,6 @@ TEST_CASE("renew intents: the payload is checked, old ones are dropped") {
     CHECK_FALSE(parse_renew_intent(intent(std::string(100'000, 's'), at), at));
 }
 
-TEST_CASE("Redis replies are parsed whole, in pieces, and within limits") {
-    using resp::Kind;
-    auto parse = [](std::string_view text) { return resp::parse(text); };
-    CHECK((*parse("+OK\r\nrest"))->value.text == "OK");
-    CHECK((*parse("+OK\r\nrest"))->used == 5);
-    CHECK((*parse("-ERR no\r\n"))->value.kind == Kind::error);
-    CHECK((*parse(":-7\r\n"))->value.number == -7);
-    CHECK((*parse("$-1\r\n"))->value.kind == Kind::null);
-    CHECK((*parse("*-1\r\n"))->value.kind == Kind::null);
-    std::string pair = "*2\r\n$1\r\nk\r\n$3\r\na\r\n\r\n";
-    auto value = (*parse(pair))->value;
-    REQUIRE(value.items.size() == 2);
-    CHECK(value.items[1].text == "a\r\n");
-    for (std::size_t i = 0; i < pair.size(); ++i) {
-        auto part = parse(std::string_view(pair).substr(0, i));
-        REQUIRE(part.has_value());
-        CHECK_FALSE(part->has_value());
-    }
-    for (std::string bad :
-         {"\r\n", "?\r\n", ":x\r\n", "$x\r\n", "$-2\r\n", "*-2\r\n", "$1\r\nabc\r\n",
-          "$9999999999\r\n", "*9999999\r\n", "*1\r\n*1\r\n*1\r\n*1\r\n*1\r\n:1\r\n"}) {
-        INFO(bad);
-        auto refused = parse(bad);
-        REQUIRE_FALSE(refused.has_value());
-        CHECK(refused.error().code() == ErrorCode::protocol);
-    }
-    CHECK_FALSE(parse("+" + std::string(resp::kMaxLine + 1, 'x')).has_value());
-    CHECK(resp::command({"BRPOP", "k", "5"}) == "*3\r\n$5\r\nBRPOP\r\n$1\r\nk\r\n$1\r\n5\r\n");
-}
-
-TEST_CASE("Redis addresses") {
-    auto full = parse_redis_dsn("redis://us%40er:p%3Aw@[::1]:7000/3");
-    REQUIRE(full.has_value());
-    CHECK(full->host == "::1");
-    CHECK(full->port == 7000);
-    CHECK(full->user == "us@er");
-    CHECK(full->password == "p:w");
-    CHECK(full->database == 3);
-    auto plain = parse_redis_dsn("redis://cache");
-    REQUIRE(plain.has_value());
-    CHECK(plain->port == 6379);
-    CHECK(parse_redis_dsn("redis://:secret@cache/")->password == "secret");
-    for (const char* bad : {"", "cache:6379", "http://x", "redis://", "redis://:80", "redis://h:0",
-                            "redis://h:x", "redis://h:65536", "redis://h/x", "redis://h/-1",
-                            "redis://nocolon@h", "redis://a:%zz@h"}) {
-        INFO(bad);
-        CHECK_FALSE(parse_redis_dsn(bad).has_value());
-    }
-    CHECK(parse_redis_dsn("rediss://h").error().code() == ErrorCode::unsupported);
-}
-
 TEST_CASE("renewal on access: a request through the proxy lets a sandbox live longer") {
     RenewFixture f;
     std::string id = f.make(kRenewing);
@@ -231,7 +180,7 @@ TEST_CASE("renewal queue: intents are taken off the list, garbage is passed over
     config.redis_queue_key = "q";
     config.redis_consumer_concurrency = 1;
     auto address =
-        parse_redis_dsn("redis://u:p@127.0.0.1:" + std::to_string(redis.port) + "/2").value();
+        redis::parse_url("redis://u:p@127.0.0.1:" + std::to_string(redis.port) + "/2").value();
     auto queue = std::make_shared<IntentQueue>(f.loop.executor(), f.renewer, address, config);
     queue->start();
     f.until([&] { return f.expiry(id) > before && pops > 3; });
@@ -261,7 +210,7 @@ TEST_CASE("renewal queue: a server that is lost is found again") {
     });
     RenewConfig config;
     config.redis_consumer_concurrency = 1;
-    auto address = parse_redis_dsn("redis://127.0.0.1:" + std::to_string(redis.port)).value();
+    auto address = redis::parse_url("redis://127.0.0.1:" + std::to_string(redis.port)).value();
     auto queue = std::make_shared<IntentQueue>(f.loop.executor(), f.renewer, address, config);
     queue->start();
     f.until([&] { return f.expiry(id) > before; });

@@ -1,18 +1,18 @@
 #pragma once
 
 #include "net/task.hpp"
-#include "server/renew/resp.hpp"
+#include "redis/resp.hpp"
 
 #include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
 
-namespace opensandbox::server {
+namespace opensandbox::redis {
 
 /// Where a Redis server is and how one logs in.
-struct RedisAddress {
-    RedisAddress() = default;
+struct Address {
+    Address() = default;
     std::string host;
     std::uint16_t port = 6379;
     std::string user;
@@ -22,32 +22,35 @@ struct RedisAddress {
 
 /// `redis://[[user]:password@]host[:port][/database]`, with %XX in user and password.
 /// `unsupported` for rediss://, as there is no TLS towards Redis. Pure.
-Result<RedisAddress> parse_redis_dsn(std::string_view dsn);
+Result<Address> parse_url(std::string_view dsn);
 
 /// One connection to a Redis server; one command at a time. Errors close it.
-class RedisClient {
+class Client {
   public:
     /// Connects, logs in and chooses the database.
-    static Awaitable<Result<std::unique_ptr<RedisClient>>> connect(asio::any_io_executor executor,
-                                                                   RedisAddress address);
+    static Awaitable<Result<std::unique_ptr<Client>>> connect(asio::any_io_executor executor,
+                                                              Address address);
 
     /// The reply, an error of the server's among them as `io`. `timeout` when it takes longer.
     Awaitable<Result<resp::Value>> call(std::string command, std::chrono::milliseconds limit);
     /// The oldest element of a list, waited for at most `wait` (whole seconds); empty after that.
     Awaitable<Result<std::optional<std::string>>> pop(const std::string& key,
                                                       std::chrono::seconds wait);
+    /// Whether it still looks usable: open, and nothing has come that nobody asked for.
+    [[nodiscard]] bool usable() const { return !failed_ && stream_->quiet(); }
     /// Ends a call in flight.
     void close() { stream_->close(); }
 
   private:
-    RedisClient(asio::any_io_executor executor, std::unique_ptr<net::Stream> stream)
+    Client(asio::any_io_executor executor, std::unique_ptr<net::Stream> stream)
         : executor_(std::move(executor)), stream_(std::move(stream)) {}
     Awaitable<Result<resp::Value>> exchange(std::string command);
-    Awaitable<Status> greet(RedisAddress address);
+    Awaitable<Status> greet(Address address);
 
     asio::any_io_executor executor_;
     std::unique_ptr<net::Stream> stream_;
     std::string received_;
+    bool failed_ = false;
 };
 
-}  // namespace opensandbox::server
+}  // namespace opensandbox::redis

@@ -1,8 +1,8 @@
-#include "server/renew/resp.hpp"
+#include "redis/resp.hpp"
 
 #include <charconv>
 
-namespace opensandbox::server::resp {
+namespace opensandbox::redis::resp {
 namespace {
 
 Error broken(std::string_view why) {
@@ -113,4 +113,4 @@ Result<std::optional<Parsed>> parse(std::string_view received) {
     return std::optional<Parsed>(std::move(parsed));
 }
 
-}  // namespace opensandbox::server::resp
+}  // namespace opensandbox::redis::resp

@@ -1,21 +1,24 @@
-#include "server/renew/redis_client.hpp"
+#include "redis/client.hpp"
 
 #include "http/message.hpp"
 
+#include <algorithm>
 #include <charconv>
 
-namespace opensandbox::server {
+namespace opensandbox::redis {
 namespace {
 
 constexpr std::chrono::seconds kConnectTimeout{5};
 constexpr std::chrono::seconds kCallTimeout{5};
-constexpr std::size_t kMaxReceived = resp::kMaxBulk + 64 * 1024;
+constexpr std::size_t kMaxReceived = std::size_t{32} << 20;
+constexpr std::size_t kPiece = 4096;
+constexpr std::size_t kLargestPiece = std::size_t{1} << 20;
 constexpr std::int64_t kMaxDatabase = 1'000'000;
 
 Error wrong(std::string_view rule) {
     return {ErrorCode::invalid_argument,
-            "renew_intent.redis.dsn: " + std::string(rule) +
-                "; it is redis://[[user]:password@]host[:port][/database]"};
+            "the address of Redis " + std::string(rule) +
+                "; accepted is redis://[[user]:password@]host[:port][/database]"};
 }
 
 template <class Number>
@@ -24,12 +27,12 @@ bool read_number(std::string_view text, Number& into) {
     return failure == std::errc() && end == text.data() + text.size() && !text.empty();
 }
 
-Status read_login(std::string_view login, RedisAddress& address) {
+Status read_login(std::string_view login, Address& address) {
     auto colon = login.find(':');
-    if (colon == std::string_view::npos) return wrong("the login has no ':'");
+    if (colon == std::string_view::npos) return wrong("has a login without ':'");
     auto user = http::percent_decode(login.substr(0, colon));
     auto password = http::percent_decode(login.substr(colon + 1));
-    if (!user || !password) return wrong("the login has a malformed escape");
+    if (!user || !password) return wrong("has a malformed escape in its login");
     address.user = std::move(*user);
     address.password = std::move(*password);
     return {};
@@ -37,20 +40,20 @@ Status read_login(std::string_view login, RedisAddress& address) {
 
 }  // namespace
 
-Result<RedisAddress> parse_redis_dsn(std::string_view dsn) {
+Result<Address> parse_url(std::string_view url) {
     constexpr std::string_view kScheme = "redis://";
-    if (dsn.starts_with("rediss://")) {
+    if (url.starts_with("rediss://")) {
         return Error(ErrorCode::unsupported,
-                     "renew_intent.redis.dsn: there is no TLS towards Redis, use redis://");
+                     "there is no TLS towards Redis: use redis:// instead of rediss://");
     }
-    if (!dsn.starts_with(kScheme)) return wrong("must begin with redis://");
-    std::string_view rest = dsn.substr(kScheme.size());
-    RedisAddress address;
+    if (!url.starts_with(kScheme)) return wrong("must begin with redis://");
+    std::string_view rest = url.substr(kScheme.size());
+    Address address;
     if (auto slash = rest.find('/'); slash != std::string_view::npos) {
         std::string_view database = rest.substr(slash + 1);
         bool valid = database.empty() || read_number(database, address.database);
         if (!valid || address.database < 0 || address.database > kMaxDatabase)
-            return wrong("the database is no number");
+            return wrong("names a database that is no number");
         rest = rest.substr(0, slash);
     }
     if (auto at = rest.rfind('@'); at != std::string_view::npos) {
@@ -61,27 +64,26 @@ Result<RedisAddress> parse_redis_dsn(std::string_view dsn) {
     bool bracketed = rest.ends_with(']');
     if (colon != std::string_view::npos && !bracketed) {
         if (!read_number(rest.substr(colon + 1), address.port) || address.port == 0)
-            return wrong("the port is no number from 1 to 65535");
+            return wrong("has a port that is no number from 1 to 65535");
         rest = rest.substr(0, colon);
     }
     if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
-    if (rest.empty()) return wrong("the host is missing");
+    if (rest.empty()) return wrong("names no host");
     address.host = rest;
     return address;
 }
 
-Awaitable<Result<std::unique_ptr<RedisClient>>> RedisClient::connect(asio::any_io_executor executor,
-                                                                     RedisAddress address) {
+Awaitable<Result<std::unique_ptr<Client>>> Client::connect(asio::any_io_executor executor,
+                                                           Address address) {
     auto stream = co_await net::connect_tcp(address.host, address.port, kConnectTimeout);
     if (!stream) co_return stream.error();
-    std::unique_ptr<RedisClient> client(
-        new RedisClient(std::move(executor), std::move(stream.value())));
+    std::unique_ptr<Client> client(new Client(std::move(executor), std::move(stream.value())));
     auto greeted = co_await client->greet(std::move(address));
     if (!greeted) co_return greeted.error();
     co_return client;
 }
 
-Awaitable<Status> RedisClient::greet(RedisAddress address) {
+Awaitable<Status> Client::greet(Address address) {
     if (!address.password.empty()) {
         std::string login = address.user.empty()
                                 ? resp::command({"AUTH", address.password})
@@ -96,10 +98,10 @@ Awaitable<Status> RedisClient::greet(RedisAddress address) {
     co_return Status();
 }
 
-Awaitable<Result<resp::Value>> RedisClient::call(std::string command,
-                                                 std::chrono::milliseconds limit) {
+Awaitable<Result<resp::Value>> Client::call(std::string command, std::chrono::milliseconds limit) {
     net::Deadline deadline(executor_, limit, [this] { stream_->close(); });
     auto reply = co_await exchange(std::move(command));
+    if (deadline.expired() || !reply) failed_ = true;
     if (deadline.expired()) co_return Error(ErrorCode::timeout, "Redis: no reply in time");
     if (!reply) {
         stream_->close();
@@ -111,10 +113,10 @@ Awaitable<Result<resp::Value>> RedisClient::call(std::string command,
     co_return reply;
 }
 
-Awaitable<Result<resp::Value>> RedisClient::exchange(std::string command) {
+Awaitable<Result<resp::Value>> Client::exchange(std::string command) {
     auto written = co_await net::write_all(*stream_, command);
     if (!written) co_return written.error();
-    char piece[4096];
+    std::string piece;
     while (true) {
         auto parsed = resp::parse(received_);
         if (!parsed) co_return parsed.error();
@@ -125,15 +127,17 @@ Awaitable<Result<resp::Value>> RedisClient::exchange(std::string command) {
         if (received_.size() > kMaxReceived) {
             co_return Error(ErrorCode::protocol, "Redis: the reply is too large");
         }
+        // As much again as there is: a large reply is not parsed anew for every packet.
+        piece.resize(std::clamp(received_.size(), kPiece, kLargestPiece));
         auto count = co_await stream_->read_some(piece);
         if (!count) co_return count.error();
         if (*count == 0) co_return Error(ErrorCode::unavailable, "Redis: the connection ended");
-        received_.append(piece, *count);
+        received_.append(piece, 0, *count);
     }
 }
 
-Awaitable<Result<std::optional<std::string>>> RedisClient::pop(const std::string& key,
-                                                               std::chrono::seconds wait) {
+Awaitable<Result<std::optional<std::string>>> Client::pop(const std::string& key,
+                                                          std::chrono::seconds wait) {
     std::string seconds = std::to_string(wait.count());
     auto reply = co_await call(resp::command({"BRPOP", key, seconds}), wait + kCallTimeout);
     if (!reply) co_return reply.error();
@@ -144,4 +148,4 @@ Awaitable<Result<std::optional<std::string>>> RedisClient::pop(const std::string
     co_return std::optional<std::string>(std::move(reply->items[1].text));
 }
 
-}  // namespace opensandbox::server
+}  // namespace opensandbox::redis

@@ -8,8 +8,8 @@
 #include <string_view>
 #include <vector>
 
-/// The protocol of Redis, version 2, as far as a consumer of a list needs it. Pure.
-namespace opensandbox::server::resp {
+/// The protocol of Redis, version 2, as far as lists, hashes and scripts need it. Pure.
+namespace opensandbox::redis::resp {
 
 enum class Kind : std::uint8_t { simple, error, integer, bulk, null, array };
 
@@ -29,7 +29,7 @@ std::string command(const std::vector<std::string_view>& words);
 /// Limits on what a server may send.
 inline constexpr std::size_t kMaxBulk = 1 << 20;
 inline constexpr std::size_t kMaxLine = 64 * 1024;
-inline constexpr std::size_t kMaxItems = 1024;
+inline constexpr std::size_t kMaxItems = std::size_t{1} << 18;
 inline constexpr int kMaxDepth = 4;
 
 /// One reply at the front of what was received, and how many bytes it took.
@@ -40,4 +40,4 @@ struct Parsed {
 /// Empty while bytes are missing; `protocol` for what no reply begins with, and past a limit.
 Result<std::optional<Parsed>> parse(std::string_view received);
 
-}  // namespace opensandbox::server::resp
+}  // namespace opensandbox::redis::resp

@@ -1,0 +1,12 @@
+#pragma once
+
+#include "mcp/tool.hpp"
+#include "opensandbox/sandbox.hpp"
+
+namespace opensandbox::mcp {
+
+/// Creates a sandbox, remembers it and describes it; one that is given up meanwhile is deleted
+/// again. `what` is told as progress.
+Awaitable<ToolResult> create_sandbox(Call& call, sdk::CreateOptions options, std::string what);
+
+}  // namespace opensandbox::mcp
