@@ -25,9 +25,14 @@ struct Socket {
     int fd;
     std::string received;
     std::size_t taken = 0;
-    bool more = false;  ///< what is written now is not the last of it
     bool full = false;  ///< the last read took all that it had room for
+    std::string unsent;
+    std::size_t sent = 0;  ///< of `unsent`
+    bool gathers = false;  ///< what is written waits in `unsent` for more
 };
+
+/// What is gathered before it is sent: four records.
+constexpr std::size_t kGathered = std::size_t{4} * SSL3_RT_MAX_PLAIN_LENGTH;
 
 Socket& socket_of(BIO* bio) {
     return *static_cast<Socket*>(BIO_get_data(bio));
@@ -47,9 +52,14 @@ int take_received(Socket& socket, char* into, int room) {
 
 int bio_write(BIO* bio, const char* bytes, int count) {
     BIO_clear_retry_flags(bio);
-    const Socket& socket = socket_of(bio);
-    ssize_t sent = ::send(socket.fd, bytes, static_cast<std::size_t>(count),
-                          MSG_NOSIGNAL | MSG_DONTWAIT | (socket.more ? MSG_MORE : 0));
+    Socket& socket = socket_of(bio);
+    // Nothing overtakes what still waits.
+    if (socket.gathers || !socket.unsent.empty()) {
+        socket.unsent.append(bytes, static_cast<std::size_t>(count));
+        return count;
+    }
+    ssize_t sent =
+        ::send(socket.fd, bytes, static_cast<std::size_t>(count), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && (errno == EAGAIN || errno == EINTR)) BIO_set_retry_write(bio);
     return static_cast<int>(sent);
 }
@@ -165,12 +175,7 @@ TlsSession::Outcome TlsSession::handshake() {
     errno = 0;
     int result = SSL_do_handshake(session_.get());
     if (result == 1) return {};
-    Outcome outcome = judge(result);
-    if (outcome.want == Want::nothing) {
-        outcome.want = Want::failed;
-        outcome.reason = "the server ended the connection";
-    }
-    return outcome;
+    return judge_end_as_failure(result);
 }
 
 TlsSession::Outcome TlsSession::read(std::span<char> into) {
@@ -193,21 +198,53 @@ TlsSession::Outcome TlsSession::read(std::span<char> into) {
     return outcome;
 }
 
+TlsSession::Outcome TlsSession::send_unsent() {
+    Outcome outcome;
+    Socket& socket = socket_of(SSL_get_wbio(session_.get()));
+    while (socket.sent < socket.unsent.size()) {
+        ssize_t count = ::send(socket.fd, socket.unsent.data() + socket.sent,
+                               socket.unsent.size() - socket.sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (count < 0) {
+            if (errno == EINTR) continue;
+            outcome.want = errno == EAGAIN ? Want::write : Want::failed;
+            if (outcome.want == Want::failed) outcome.reason = std::strerror(errno);
+            return outcome;
+        }
+        socket.sent += static_cast<std::size_t>(count);
+    }
+    std::string().swap(socket.unsent);
+    socket.sent = 0;
+    return outcome;
+}
+
 TlsSession::Outcome TlsSession::write(std::string_view bytes) {
+    Outcome outcome = send_unsent();
+    if (outcome.want != Want::nothing || bytes.empty()) return outcome;
     ERR_clear_error();
     errno = 0;
-    int size = static_cast<int>(std::min<std::size_t>(bytes.size(), INT_MAX));
-    // One record is written here. Several of them leave in one packet of the loopback's, and so at
-    // a fraction of the cost.
-    socket_of(SSL_get_wbio(session_.get())).more = bytes.size() > SSL3_RT_MAX_PLAIN_LENGTH;
-    int count = SSL_write(session_.get(), bytes.data(), size);
-    socket_of(SSL_get_wbio(session_.get())).more = false;
-    if (count > 0) {
-        Outcome outcome;
-        outcome.bytes = static_cast<std::size_t>(count);
-        return outcome;
+    Socket& socket = socket_of(SSL_get_wbio(session_.get()));
+    // Several records leave by one call and, over the loopback, in one packet, and so at a fraction
+    // of the cost.
+    socket.gathers = bytes.size() > SSL3_RT_MAX_PLAIN_LENGTH;
+    if (socket.gathers) socket.unsent.reserve(kGathered + kGathered / 64);
+    bytes = bytes.substr(0, kGathered);
+    int count = 1;
+    while (count > 0 && !bytes.empty()) {
+        count = SSL_write(session_.get(), bytes.data(), static_cast<int>(bytes.size()));
+        if (count <= 0) break;
+        outcome.bytes += static_cast<std::size_t>(count);
+        bytes.remove_prefix(static_cast<std::size_t>(count));
     }
-    Outcome outcome = judge(count);
+    socket.gathers = false;
+    if (outcome.bytes == 0) return judge_end_as_failure(count);
+    // What stopped it after some of the bytes stops the next call again.
+    ERR_clear_error();
+    Outcome sent = send_unsent();
+    return sent.want == Want::failed ? sent : outcome;
+}
+
+TlsSession::Outcome TlsSession::judge_end_as_failure(int result) {
+    Outcome outcome = judge(result);
     if (outcome.want == Want::nothing) {
         outcome.want = Want::failed;
         outcome.reason = "the server ended the connection";
@@ -215,10 +252,15 @@ TlsSession::Outcome TlsSession::write(std::string_view bytes) {
     return outcome;
 }
 
+bool TlsSession::has_unsent() const {
+    return !socket_of(SSL_get_wbio(session_.get())).unsent.empty();
+}
+
 void TlsSession::say_goodbye() {
     if (SSL_get_rbio(session_.get()) == nullptr || !SSL_is_init_finished(session_.get())) return;
     ERR_clear_error();
     SSL_shutdown(session_.get());
+    send_unsent();
     ERR_clear_error();
 }
 

@@ -38,7 +38,10 @@ class TlsSession {
     [[nodiscard]] ssl_st* handle() const { return session_.get(); }
     Outcome handshake();
     Outcome read(std::span<char> into);
+    /// Takes at least one of the bytes, or sends what it took before when there are none. What it
+    /// took may still have to be sent: has_unsent(), until write() is called again.
     Outcome write(std::string_view bytes);
+    [[nodiscard]] bool has_unsent() const;
     /// Tells the peer, if that is possible without waiting, that no more will be sent.
     void say_goodbye();
     /// Bytes were received that no read() has returned.
@@ -50,6 +53,8 @@ class TlsSession {
     };
     explicit TlsSession(ssl_st* session) : session_(session) {}
     Outcome judge(int result);
+    Outcome judge_end_as_failure(int result);
+    Outcome send_unsent();
 
     std::unique_ptr<ssl_st, Deleter> session_;
 };

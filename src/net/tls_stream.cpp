@@ -116,7 +116,7 @@ class TlsStream final : public Stream {
   private:
     static Awaitable<Status> write_bytes(std::shared_ptr<TlsStreamCore> core,
                                          std::string_view bytes) {
-        while (!bytes.empty()) {
+        while (!bytes.empty() || core->session.has_unsent()) {
             if (core->closed) co_return closed_error();
             TlsSession::Outcome outcome = core->session.write(bytes);
             if (outcome.want == TlsSession::Want::nothing) {

@@ -10,11 +10,28 @@ constexpr int kAttempts = 3;
 constexpr std::chrono::milliseconds kPause{200};
 constexpr std::chrono::milliseconds kInterceptorsTime{50};
 
-Awaitable<void> run(asio::thread_pool& pool, std::shared_ptr<const rules::ConnectionCut> work,
+using Cut = std::shared_ptr<const rules::ConnectionCut>;
+
+Awaitable<Result<std::size_t>> run_once(asio::thread_pool& pool, Cut cut,
+                                        const ConnectionCutter::Current& current) {
+    using Connections = rules::ConnectionCut::Connections;
+    std::function<Result<Connections>()> list = [cut] { return cut->list(); };
+    auto connections = co_await net::run_blocking(pool, std::move(list));
+    if (!connections) co_return connections.error();
+    if (current) {
+        auto now = current();
+        if (!now) co_return 0;
+        cut = std::make_shared<const rules::ConnectionCut>(std::move(*now));
+    }
+    auto seen = std::make_shared<const Connections>(std::move(*connections));
+    std::function<Result<std::size_t>()> remove = [cut, seen] { return cut->remove_from(*seen); };
+    co_return co_await net::run_blocking(pool, std::move(remove));
+}
+
+Awaitable<void> run(asio::thread_pool& pool, Cut work, ConnectionCutter::Current current,
                     std::shared_ptr<std::uint64_t> count) {
     for (int attempt = 1;; ++attempt) {
-        std::function<Result<std::size_t>()> job = [work] { return work->run(); };
-        const Result<std::size_t> done = co_await net::run_blocking(pool, std::move(job));
+        const Result<std::size_t> done = co_await run_once(pool, work, current);
         if (done) {
             *count += *done;
             co_return;
@@ -35,15 +52,16 @@ Awaitable<void> run_later(Awaitable<void> task) {
 
 }  // namespace
 
-void ConnectionCutter::cut(rules::ConnectionCut what, bool after_interceptor) {
+void ConnectionCutter::cut(rules::ConnectionCut what, Current current, bool after_interceptor) {
     auto shared = std::make_shared<const rules::ConnectionCut>(std::move(what));
-    auto task = run(pool_, std::move(shared), count_);
+    auto task = run(pool_, std::move(shared), std::move(current), count_);
     if (after_interceptor) task = run_later(std::move(task));
     net::spawn(executor_, std::move(task), "cut connections");
 }
 
 Awaitable<void> ConnectionCutter::cut_now(rules::ConnectionCut what) {
-    return run(pool_, std::make_shared<const rules::ConnectionCut>(std::move(what)), count_);
+    return run(pool_, std::make_shared<const rules::ConnectionCut>(std::move(what)), nullptr,
+               count_);
 }
 
 }  // namespace opensandbox::egress

@@ -4,7 +4,9 @@
 #include "net/task.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <optional>
 
 namespace opensandbox::egress {
 
@@ -14,9 +16,12 @@ class ConnectionCutter {
     ConnectionCutter(asio::any_io_executor executor, asio::thread_pool& pool)
         : executor_(std::move(executor)), pool_(pool) {}
 
-    /// Returns at once. Where there is an interceptor, it is to end its connections first: what it
-    /// sends to end them still needs the kernel's entries.
-    void cut(rules::ConnectionCut what, bool after_interceptor);
+    /// What is not allowed any more, asked again once the connections are known: what was opened
+    /// meanwhile may be allowed since then. Nothing: there is no sandbox to cut any more.
+    using Current = std::function<std::optional<rules::ConnectionCut>()>;
+    /// Returns at once; `current` is called on the event loop. Where there is an interceptor, it is
+    /// to end its connections first: what it sends to end them still needs the kernel's entries.
+    void cut(rules::ConnectionCut what, Current current, bool after_interceptor);
     /// Returns when they are cut, or could not be.
     Awaitable<void> cut_now(rules::ConnectionCut what);
     /// Connections so far.

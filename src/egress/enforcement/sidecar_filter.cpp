@@ -23,7 +23,13 @@ Status SidecarFilter::enforce(const PolicyPtr& policy) {
     }
     ++counts_.updates;
     policy_ = policy;
-    cutter_.cut(std::move(*cutting), !settings_.intercepted_ports.empty());
+    cutter_.cut(
+        std::move(*cutting),
+        [this, alive = std::weak_ptr(alive_)]() -> std::optional<rules::ConnectionCut> {
+            if (alive.expired()) return std::nullopt;
+            return table_.cut();
+        },
+        !settings_.intercepted_ports.empty());
     return {};
 }
 

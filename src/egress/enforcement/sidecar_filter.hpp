@@ -59,6 +59,7 @@ class SidecarFilter final : public dns::AddressSink {
     PolicyPtr policy_;
     ResolvedNames resolved_;
     Counts counts_;
+    std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
 }  // namespace opensandbox::egress

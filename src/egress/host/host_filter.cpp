@@ -39,12 +39,19 @@ Status HostFilter::settle(SandboxGuard& guard, const PolicyPtr& policy,
     }
     ++counts_.updates;
     guard.in_force = policy;
-    cutter_.cut(std::move(*cut), !guard.packet.intercepted_ports.empty());
+    cutter_.cut(
+        std::move(*cut),
+        [this, alive = std::weak_ptr(alive_),
+         link = guard.identity.link]() -> std::optional<rules::ConnectionCut> {
+            if (alive.expired()) return std::nullopt;
+            return table_.cut(link);
+        },
+        !guard.packet.intercepted_ports.empty());
     return {};
 }
 
 void HostFilter::remove(const std::string& link) {
-    if (auto cut = take_out(link)) cutter_.cut(std::move(*cut), false);
+    if (auto cut = take_out(link)) cutter_.cut(std::move(*cut), nullptr, false);
 }
 
 std::optional<rules::ConnectionCut> HostFilter::take_out(const std::string& link) {

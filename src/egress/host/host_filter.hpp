@@ -67,6 +67,7 @@ class HostFilter final : public dns::AddressSink {
     std::set<std::string> leftovers_;  ///< links whose removal failed
     LogSkip log_skip_;
     Counts counts_;
+    std::shared_ptr<const bool> alive_ = std::make_shared<const bool>(true);
 };
 
 }  // namespace opensandbox::egress

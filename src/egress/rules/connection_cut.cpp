@@ -48,40 +48,42 @@ bool ConnectionCut::allowed(const net::TrackedConnection& connection,
     return verdict == Judgement::allowed;
 }
 
-Result<std::size_t> ConnectionCut::cut_from(net::ConnectionTracking& tracking,
-                                            const std::vector<net::TrackedConnection>& connections,
-                                            const Learned& learned) const {
-    std::size_t cut = 0;
-    for (const auto& connection : connections) {
-        if (allowed(connection, learned)) continue;
-        if (auto removed = tracking.remove(connection); !removed) return removed.error();
-        ++cut;
-    }
-    return cut;
+Result<ConnectionCut::Connections> ConnectionCut::list() const {
+    return tracking_->use([&](net::ConnectionTracking& tracking) -> Result<Connections> {
+        if (mark_ != 0) return tracking.list_marked(mark_);
+        Connections all;
+        if (!rules_) return all;
+        for (const auto& source : sources_) {
+            auto of_source = tracking.list(source);
+            if (!of_source) return of_source.error();
+            all.insert(all.end(), of_source->begin(), of_source->end());
+        }
+        return all;
+    });
 }
 
-Result<std::size_t> ConnectionCut::run() const {
+Result<std::size_t> ConnectionCut::remove_from(const Connections& connections) const {
     const Learned learned(learned_.begin(), learned_.end());
     return tracking_->use([&](net::ConnectionTracking& tracking) -> Result<std::size_t> {
-        if (mark_ != 0) {
-            const auto connections = tracking.list_marked(mark_);
-            if (!connections) return connections.error();
-            return cut_from(tracking, *connections, learned);
+        if (!rules_) {
+            for (const auto& source : sources_)
+                if (auto removed = tracking.remove_all(source); !removed) return removed.error();
+            return 0;
         }
         std::size_t cut = 0;
-        for (const auto& source : sources_) {
-            if (!rules_) {
-                if (auto removed = tracking.remove_all(source); !removed) return removed.error();
-                continue;
-            }
-            const auto connections = tracking.list(source);
-            if (!connections) return connections.error();
-            const auto of_source = cut_from(tracking, *connections, learned);
-            if (!of_source) return of_source;
-            cut += *of_source;
+        for (const auto& connection : connections) {
+            if (allowed(connection, learned)) continue;
+            if (auto removed = tracking.remove(connection); !removed) return removed.error();
+            ++cut;
         }
         return cut;
     });
+}
+
+Result<std::size_t> ConnectionCut::run() const {
+    const auto connections = list();
+    if (!connections) return connections.error();
+    return remove_from(*connections);
 }
 
 }  // namespace opensandbox::egress::rules

@@ -30,6 +30,9 @@ class SharedTracking {
 /// in an error: TCP gets a reset with its next packet, UDP is refused. Others go on. Looks at all
 /// connections of the namespace, 3 to 25 ms: for a thread other than the event loop's. Run it again
 /// when it fails.
+///
+/// Judges by what was allowed when it was made. Of what can have been opened since then, by what
+/// was allowed since, it must not judge: list(), and then remove_from() of one made after that.
 class [[nodiscard]] ConnectionCut {
   public:
     ConnectionCut(std::shared_ptr<SharedTracking> tracking, std::vector<IpAddress> sources,
@@ -40,15 +43,17 @@ class [[nodiscard]] ConnectionCut {
     /// All connections of these addresses, whatever the rules say.
     ConnectionCut(std::shared_ptr<SharedTracking> tracking, std::vector<IpAddress> sources);
 
-    /// How many were cut; not counted (0) when it was all of them.
+    using Connections = std::vector<net::TrackedConnection>;
+    /// Those of the sandbox, at this moment. None where all are to be cut.
+    Result<Connections> list() const;
+    /// How many of these were cut; not counted (0) when it was all of the sandbox's.
+    Result<std::size_t> remove_from(const Connections& connections) const;
+    /// Both.
     Result<std::size_t> run() const;
 
   private:
     using Learned = std::unordered_set<LearnedKey, LearnedKeyHash>;
 
-    Result<std::size_t> cut_from(net::ConnectionTracking& tracking,
-                                 const std::vector<net::TrackedConnection>& connections,
-                                 const Learned& learned) const;
     [[nodiscard]] bool allowed(const net::TrackedConnection& connection,
                                const Learned& learned) const;
 

@@ -200,6 +200,12 @@ std::vector<std::string> HostTable::unclaimed() const {
     return links;
 }
 
+std::optional<ConnectionCut> HostTable::cut(const std::string& link) const {
+    const auto found = sandboxes_.find(link);
+    if (found == sandboxes_.end()) return std::nullopt;
+    return cut_of(link, found->second);
+}
+
 ConnectionCut HostTable::cut_of(const std::string& link, const Guarded& sandbox) const {
     return {tracking_, sandbox.addresses, sandbox.rules, learned_.of(link, Clock::now())};
 }

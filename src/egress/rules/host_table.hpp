@@ -69,6 +69,8 @@ class HostTable {
     /// Takes what names are no longer allowed.
     Result<ConnectionCut> revoke(const std::string& link,
                                  const LearnedAddresses::StillAllowed& still_allowed);
+    /// Of what a sandbox is not allowed at this moment; nothing for one that is gone.
+    [[nodiscard]] std::optional<ConnectionCut> cut(const std::string& link) const;
     /// Forgets what has expired: to be called every few seconds.
     void expire() { learned_.expire(Clock::now()); }
 

@@ -40,6 +40,8 @@ class SidecarTable {
     Status learn(const std::string& name, const std::vector<IpAddress>& addresses,
                  const std::vector<Scope>& scopes, std::chrono::seconds lifetime);
     Result<ConnectionCut> revoke(const LearnedAddresses::StillAllowed& still_allowed);
+    /// Of what is not allowed at this moment.
+    [[nodiscard]] ConnectionCut cut() const;
     /// Forgets what has expired: to be called every few seconds.
     void expire() { learned_.expire(Clock::now()); }
 
@@ -63,8 +65,6 @@ class SidecarTable {
     Status put_in_force(std::shared_ptr<const PolicyRules> rules);
     Status adopt_learned(bool v6);
     Status apply_loss(const LearnedAddresses::Loss& loss);
-    [[nodiscard]] ConnectionCut cut() const;
-
     SidecarOptions options_;
     net::NetlinkSocket socket_;
     std::shared_ptr<SharedTracking> tracking_;
