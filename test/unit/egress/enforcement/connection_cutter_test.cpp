@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 using namespace opensandbox;
+using namespace opensandbox::egress;
 using namespace opensandbox::test;
 using namespace std::chrono_literals;
 using rules::Scope;
