@@ -1,6 +1,7 @@
 #include "server/serve.hpp"
 
 #include "base/descriptor_limit.hpp"
+#include "base/freed_memory.hpp"
 #include "base/log.hpp"
 #include "base/state_directory.hpp"
 #include "http/server.hpp"
@@ -29,7 +30,6 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
-#include <malloc.h>
 #include <unistd.h>
 
 namespace opensandbox::server {
@@ -278,15 +278,7 @@ int main(int argc, char** argv) {
     std::signal(SIGPIPE, SIG_IGN);
     // Every connection, proxied request and sandbox's event stream takes one.
     raise_descriptor_limit();
-    // Without its list of small blocks malloc has nothing to merge whenever a buffer is asked for.
-    ::mallopt(M_MXFAST, 0);
-    // One large block freed would otherwise teach malloc to keep blocks of that size for good. What
-    // requests give back is kept up to a limit: returned each time, it costs two thirds of the
-    // speed.
-    constexpr int kLargeBlock = 512 * 1024;
-    constexpr int kKept = 8 * 1024 * 1024;
-    ::mallopt(M_MMAP_THRESHOLD, kLargeBlock);
-    ::mallopt(M_TRIM_THRESHOLD, kKept);
+    keep_freed_memory();
     auto config = configure(*options);
     if (!config) {
         std::fprintf(stderr, "serve: %s\n", config.error().message().c_str());

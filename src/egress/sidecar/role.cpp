@@ -1,5 +1,6 @@
 #include "egress/sidecar/role.hpp"
 
+#include "base/freed_memory.hpp"
 #include "base/log.hpp"
 #include "base/log_file.hpp"
 #include "base/log_form.hpp"
@@ -146,6 +147,7 @@ Awaitable<void> stop(Sidecar& sidecar, asio::io_context& loop) {
 }
 
 int run(SidecarSettings settings, int ready) {
+    keep_freed_memory();
     asio::io_context loop(1);
     int exit_code = 0;
     {

@@ -1,5 +1,6 @@
 #include "runtime/native/egress/enforcer_service.hpp"
 
+#include "base/freed_memory.hpp"
 #include "base/log.hpp"
 #include "egress/dns/filter_environment.hpp"
 #include "egress/host/enforcer.hpp"
@@ -218,6 +219,7 @@ Awaitable<void> run(Control control, asio::io_context& loop, int& code) {
 }  // namespace
 
 int serve_enforcer(UniqueFd control) {
+    keep_freed_memory();
     (void)::fcntl(control.get(), F_SETFL, O_NONBLOCK);
     (void)::fcntl(control.get(), F_SETFD, FD_CLOEXEC);
     asio::io_context loop(1);
