@@ -31,8 +31,8 @@ struct Socket {
     bool gathers = false;  ///< what is written waits in `unsent` for more
 };
 
-/// What is gathered before it is sent: four records.
-constexpr std::size_t kGathered = std::size_t{4} * SSL3_RT_MAX_PLAIN_LENGTH;
+/// What is gathered before it is sent: eight records.
+constexpr std::size_t kGathered = std::size_t{8} * SSL3_RT_MAX_PLAIN_LENGTH;
 
 Socket& socket_of(BIO* bio) {
     return *static_cast<Socket*>(BIO_get_data(bio));

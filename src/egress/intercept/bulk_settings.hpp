@@ -6,8 +6,8 @@
 
 namespace opensandbox::egress {
 
-/// What one system call may bring: four records.
-inline constexpr std::size_t kReadRoom = std::size_t{4} * SSL3_RT_MAX_ENCRYPTED_LENGTH;
+/// What one system call may bring: eight records.
+inline constexpr std::size_t kReadRoom = std::size_t{8} * SSL3_RT_MAX_ENCRYPTED_LENGTH;
 
 /// What makes both sides of an intercepted connection cheap.
 inline void prepare_for_bulk(SSL_CTX* context) {

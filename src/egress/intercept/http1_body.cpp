@@ -8,8 +8,8 @@
 namespace opensandbox::egress::http1 {
 namespace {
 
-/// Four TLS records, with what they and a chunk have around them, in one packet of the loopback's.
-constexpr std::size_t kPiece = 64 * 1024 - 256;
+/// Eight TLS records: with what they and a chunk have around them, two packets of the loopback's.
+constexpr std::size_t kPiece = 128 * 1024 - 512;
 constexpr std::size_t kPrefixRoom = 8;
 constexpr std::size_t kSuffix = 2;
 

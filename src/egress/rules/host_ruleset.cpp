@@ -115,13 +115,13 @@ void HostRuleset::write_prerouting(RuleWriter& writer) const {
     const char* chain = "prerouting";
     const KeyPart link(Source::incoming_link);
     writer.rule(chain, Rule().in_set(link, links, false).accept());
+    const std::array<KeyPart, 2> key4{link, Source::ipv4_source};
+    writer.rule(chain, Rule().is_ipv4().in_set(key4, sources4).accept());
     for (std::uint8_t type = first_of_discovery; type <= last_of_discovery; ++type)
         writer.rule(chain, Rule().is_ipv6().transport(IPPROTO_ICMPV6).icmp_type(type).drop());
     writer.rule(chain,
                 Rule().is_ipv6().transport(IPPROTO_ICMPV6).icmp_type(multicast_report).drop());
-    const std::array<KeyPart, 2> key4{link, Source::ipv4_source};
     const std::array<KeyPart, 2> key6{link, Source::ipv6_source};
-    writer.rule(chain, Rule().is_ipv4().in_set(key4, sources4).accept());
     writer.rule(chain, Rule().is_ipv6().in_set(key6, sources6).accept());
     writer.rule(chain, Rule().count(spoofed_counter));
     const auto& log = options_.log;
@@ -201,10 +201,10 @@ void HostRuleset::write_forward(RuleWriter& writer) const {
     const KeyPart link(Source::incoming_link);
     // A connection that was cut must not come to life again from its other end.
     writer.rule(chain, Rule()
-                           .in_set(Source::outgoing_link, links)
                            .connection(net::nft::fresh)
                            .transport(IPPROTO_TCP)
                            .in_midst_of_stream()
+                           .in_set(Source::outgoing_link, links)
                            .drop());
     writer.rule(chain, Rule().in_set(link, links, false).accept());
     writer.rule(chain,
