@@ -7,6 +7,8 @@
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/this_coro.hpp>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
 #include <cerrno>
@@ -20,6 +22,15 @@ constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::seconds kSweep{1};
 /// How long accepting pauses when descriptors or memory have run out.
 constexpr std::chrono::milliseconds kExhausted{100};
+
+/// Connections that a listener accepts inherit this. All of them come from this host: there is
+/// nothing to be paced, and a host's BBR would do so, by a timer with each packet.
+void send_unpaced(int listener) {
+    constexpr std::string_view kNeverPaces = "reno";
+    // Where this fails it is slower, no more.
+    (void)::setsockopt(listener, IPPROTO_TCP, TCP_CONGESTION, kNeverPaces.data(),
+                       static_cast<socklen_t>(kNeverPaces.size()));
+}
 
 bool allowed_still(Gate& gate, const WatchedTarget& target) {
     using Action = TargetVerdict::Action;
@@ -125,6 +136,7 @@ Result<std::unique_ptr<Interceptor>> Interceptor::make(asio::any_io_executor exe
 Status Interceptor::serve(UniqueFd listener) {
     auto family = net::stream_socket_family(listener.get());
     if (!family) return family.error();
+    send_unpaced(listener.get());
     auto descriptor = std::make_shared<asio::posix::stream_descriptor>(core_->executor);
     boost::system::error_code failure;
     descriptor->assign(listener.get(), failure);
