@@ -13,6 +13,9 @@ from support.server import EXECUTABLE
 INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
     "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
 
+#: Fields of every message over HTTP.
+JSON = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+
 
 @contextlib.contextmanager
 def over_http(server, *arguments, env=None):
@@ -31,7 +34,7 @@ def over_http(server, *arguments, env=None):
 
 def request(method, url, body=None, **headers):
     """Status, fields and text of the answer."""
-    fields = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
+    fields = {**JSON, **headers}
     data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
     made = urllib.request.Request(url, data, fields, method=method)
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
