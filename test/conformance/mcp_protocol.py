@@ -128,6 +128,19 @@ def test_a_cancelled_command_is_interrupted_over_stdio(sandbox, stdio_client):
     assert [m["id"] for m in done] == [8]
 
 
+def test_cancelled_code_is_interrupted_and_its_context_goes_on(sandbox, http_client):
+    def run(id, code):
+        return call(id, "code_run", sandbox_id=sandbox.id, language="python", code=code, connect_if_missing=True)
+
+    content(http_client.exchange(run(6, "kept = 42")))
+    with ThreadPoolExecutor(1) as thread:
+        answer = thread.submit(http_client.send, run(7, "import time; open('/tmp/begun', 'w'); time.sleep(600)"))
+        eventually(lambda: there(sandbox, "test -e /tmp/begun"), 20, 0.1, "the run")
+        assert http_client.send(CANCELLED)[0] == 202
+        assert messages_of(answer.result(20)[2]) == []
+    assert content(http_client.exchange(run(8, "kept")))["result"] == [{"text": "42"}]
+
+
 @pytest.mark.parametrize("kind", ["http", "stdio"])
 def test_progress_has_the_token_and_grows(sandbox, kind, request):
     client = request.getfixturevalue(f"{kind}_client")
