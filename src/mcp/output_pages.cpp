@@ -68,6 +68,12 @@ std::string as_text(std::string bytes) {
 
 void KeptOutputs::keep(std::string sandbox_id, std::string execution_id, std::string output,
                        std::string errors) {
+    // Runs of one code context have one id: the last one's output is what is asked for.
+    std::erase_if(kept_, [&](const Kept& kept) {
+        const bool same = kept.sandbox_id == sandbox_id && kept.execution_id == execution_id;
+        if (same) size_ -= kept.output.size() + kept.errors.size();
+        return same;
+    });
     size_ += output.size() + errors.size();
     kept_.push_back(
         Kept{std::move(sandbox_id), std::move(execution_id), std::move(output), std::move(errors)});

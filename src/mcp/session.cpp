@@ -17,10 +17,10 @@ constexpr std::string_view kServerName = "OpenSandbox Sandbox";
 constexpr std::string_view kInstructions =
     "Isolated Linux sandboxes to run code in. sandbox_create gives a sandbox_id; pass it to every "
     "other tool. Run shell text with command_run (background=true for servers, then command_logs), "
-    "keep a shell's directory and variables between runs with session_create and session_run, move "
-    "texts with file_write and file_read. Long output is cut: a result with a cursor or "
-    "next_offset "
-    "has more, ask for it with command_logs or file_read. A sandbox ends at its expires_at: "
+    "keep a shell's directory and variables between runs with session_create and session_run, run "
+    "code with the definitions of earlier code with code_run, move texts with file_write and "
+    "file_read. Long output is cut: a result with a cursor or next_offset has more, ask for it "
+    "with command_logs or file_read. A sandbox ends at its expires_at: "
     "sandbox_renew puts that off. snapshot_create keeps a file system, snapshot_restore starts "
     "others from it. When something fails look at sandbox_get_info, diagnostics_events and "
     "diagnostics_logs. Call sandbox_kill when you are done.";

@@ -48,6 +48,7 @@ void add_sandbox_tools(std::vector<Tool>& tools);
 void add_state_tools(std::vector<Tool>& tools);
 void add_snapshot_tools(std::vector<Tool>& tools);
 void add_command_tools(std::vector<Tool>& tools);
+void add_code_tools(std::vector<Tool>& tools);
 void add_session_tools(std::vector<Tool>& tools);
 void add_file_tools(std::vector<Tool>& tools);
 void add_file_content_tools(std::vector<Tool>& tools);

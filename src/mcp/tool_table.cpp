@@ -13,7 +13,8 @@ json::object annotations_of(const Tool& tool) {
     out["destructiveHint"] = tool.effect == Effect::changes || tool.effect == Effect::destroys;
     out["idempotentHint"] = tool.effect == Effect::reads || tool.effect == Effect::changes;
     // A sandbox may be let out to the network.
-    out["openWorldHint"] = tool.name == "command_run" || tool.name == "session_run";
+    out["openWorldHint"] =
+        tool.name == "command_run" || tool.name == "session_run" || tool.name == "code_run";
     return out;
 }
 
@@ -36,6 +37,7 @@ ToolTable::ToolTable() {
     add_snapshot_tools(tools_);
     add_command_tools(tools_);
     add_session_tools(tools_);
+    add_code_tools(tools_);
     add_file_tools(tools_);
     add_file_content_tools(tools_);
     add_egress_tools(tools_);

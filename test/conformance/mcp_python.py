@@ -4,11 +4,7 @@ import asyncio
 import contextlib
 import json
 import os
-import re
-import subprocess
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
@@ -16,28 +12,16 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
+from support.mcp_server import over_http
 from support.server import EXECUTABLE
 
 PUBLISHED = Path(sys.executable).parent / "opensandbox-mcp"
+STORY = json.loads((Path(__file__).parent / "mcp_story.json").read_text())
 
 
 @pytest.fixture(scope="module")
 def server(make_server):
     return make_server()
-
-
-@contextlib.contextmanager
-def over_http(server, *arguments):
-    process = subprocess.Popen(
-        [EXECUTABLE, "mcp", "--transport", "streamable-http", "--port", "0", *arguments],
-        env={**os.environ, **server.environment()}, stderr=subprocess.PIPE, text=True)
-    try:
-        port = re.search(r"port=(\d+)", process.stderr.readline())[1]
-        yield f"http://127.0.0.1:{port}/mcp"
-    finally:
-        process.terminate()
-        process.wait(20)
-        process.stderr.close()
 
 
 @contextlib.asynccontextmanager
@@ -126,48 +110,39 @@ def test_a_sandbox_is_made_used_and_deleted(server, transport):
     asyncio.run(work())
 
 
-INITIALIZE = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
-    "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}}
+def filled(value, names):
+    if isinstance(value, str) and value.startswith("$"):
+        return names[value[1:]]
+    if isinstance(value, list):
+        return [filled(item, names) for item in value]
+    return {k: filled(v, names) for k, v in value.items()} if isinstance(value, dict) else value
 
 
-def post(url, body, **headers):
-    """Status, fields and text of the answer."""
-    fields = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream", **headers}
-    request = urllib.request.Request(url, body if isinstance(body, bytes) else json.dumps(body).encode(), fields)
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    try:
-        with opener.open(request, timeout=20) as answer:
-            return answer.status, answer.headers, answer.read().decode()
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code, refused.headers, refused.read().decode()
+def at(document, path):
+    for name in path.split("."):
+        document = document[int(name) if isinstance(document, list) else name]
+    return document
 
 
-def test_a_client_needs_the_token(server):
-    with over_http(server, "--auth-token", "right") as url:
-        assert post(url, INITIALIZE)[0] == 401
-        assert post(url, INITIALIZE, Authorization="Bearer wrong")[0] == 401
-        assert post(url, INITIALIZE, Authorization="Bearer right")[0] == 200
+async def play(made, step, names):
+    result = await made.call_tool(step["tool"], filled(step["arguments"], names))
+    assert result.is_error == ("refused" in step), (step, result.content)
+    if "refused" in step:
+        assert result.content[0].text.startswith(step["refused"]), step
+    for path, wanted in step.get("expect", {}).items():
+        assert at(result.structured_content, path) == filled(wanted, names), (step, path, result.content)
+    for name, path in step.get("keep", {}).items():
+        names[name] = at(result.structured_content, path)
 
 
-def test_pages_of_other_origins_are_refused(server):
-    with over_http(server, "--allow-origin", "https://friend.example") as url:
-        assert post(url, INITIALIZE, Origin="https://foe.example")[0] == 403
-        assert post(url, INITIALIZE, Host="foe.example")[0] == 403
-        assert post(url, INITIALIZE, Origin="https://friend.example")[0] == 200
+@pytest.mark.parametrize("transport", ["stdio", "http"])
+def test_every_tool_is_called(server, transport):
+    async def work():
+        async with session(server, transport) as made:
+            listed = {tool.name for tool in (await made.list_tools()).tools}
+            names = {"image": server.image, "story": f"python-{transport}"}
+            for step in STORY:
+                await play(made, step, names)
+            assert listed == {step["tool"] for step in STORY}
 
-
-def test_bad_messages_are_refused(server):
-    with over_http(server) as url:
-        assert post(url, b"{")[0] == 400
-        assert post(url, INITIALIZE, Accept="application/json")[0] == 406
-        assert post(url, INITIALIZE, **{"Content-Type": "text/plain"})[0] == 415
-        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-        assert post(url, ping)[0] == 400
-        assert post(url, ping, **{"Mcp-Session-Id": "none"})[0] == 404
-        id = post(url, INITIALIZE)[1]["Mcp-Session-Id"]
-        status, _, text = post(url, ping, **{"Mcp-Session-Id": id})
-        assert status == 200 and json.loads(text) == {"jsonrpc": "2.0", "id": 2, "result": {}}
-        call = {"jsonrpc": "2.0", "id": 3, "method": "tools/call", "params": {"name": "nothing"}}
-        _, _, text = post(url, call, **{"Mcp-Session-Id": id})
-        assert json.loads(text)["error"] == {"code": -32602, "message": "unknown tool: nothing"}
+    asyncio.run(work())

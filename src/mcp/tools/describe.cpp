@@ -102,7 +102,9 @@ json::object execution_schema() {
         .nullable("complete", complete, "Set when it ended well")
         .required("logs", logs_schema())
         .nullable("execution_count", schema::integer())
-        .possible("result", schema::list_of(Object().build(true)))
+        .possible("result", schema::list_of(Object().build(true)), "Contents by media type")
+        .possible("results_left_out", schema::list_of(Object().build(true)),
+                  "Type and bytes of contents of results that were too large")
         .required("truncated", schema::boolean(), "Whether more was written than is here")
         .nullable("stdout_cursor", schema::integer(),
                   "Where command_logs with stream=stdout goes on")

@@ -69,11 +69,30 @@ void OutputRecord::write(Stream& stream, const sdk::Event& event, bool is_error)
     }
 }
 
+void OutputRecord::add_results(const sdk::Event& event) {
+    json::object result;
+    for (const auto& [type, content] : event.results) {
+        if (content.size() <= shown_ - std::min(shown_, result_bytes_)) {
+            result_bytes_ += content.size();
+            result[type] = content;
+            continue;
+        }
+        // Half a picture is of no use.
+        json::object missing;
+        missing["type"] = type;
+        missing["bytes"] = content.size();
+        left_out_.emplace_back(std::move(missing));
+    }
+    if (!result.empty()) results_.emplace_back(std::move(result));
+}
+
 void OutputRecord::take(const sdk::Event& event) {
     switch (event.type) {
         case sdk::EventType::init: id_ = event.text; break;
         case sdk::EventType::standard_output: write(standard_, event, false); break;
         case sdk::EventType::standard_error: write(error_, event, true); break;
+        case sdk::EventType::execution_count: count_ = event.execution_count; break;
+        case sdk::EventType::result: add_results(event); break;
         case sdk::EventType::error: problem_ = describe_error(event); break;
         case sdk::EventType::execution_complete: complete_ = describe_end(event); break;
         default: return;
@@ -94,6 +113,9 @@ json::object OutputRecord::document(const sdk::Execution& execution) const {
     json::object out = started_document(id_);
     if (execution.exit_code) out["exit_code"] = *execution.exit_code;
     out["error"] = problem_;
+    out["execution_count"] = count_;
+    out["result"] = results_;
+    if (!left_out_.empty()) out["results_left_out"] = left_out_;
     out["complete"] = complete_;
     out["logs"] = std::move(logs);
     out["truncated"] = truncated();

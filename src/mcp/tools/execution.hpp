@@ -32,6 +32,7 @@ class OutputRecord {
         std::uint64_t total = 0;
         [[nodiscard]] bool cut() const { return total > shown; }
     };
+    void add_results(const sdk::Event& event);
     void write(Stream& stream, const sdk::Event& event, bool is_error) const;
     static json::value cursor_of(const Stream& stream);
 
@@ -41,6 +42,10 @@ class OutputRecord {
     Stream error_;
     std::string id_;
     std::string last_line_;
+    json::array results_;
+    std::size_t result_bytes_ = 0;
+    json::array left_out_;
+    json::value count_;  ///< of runs in the code context
     json::value problem_;
     json::value complete_;
 };

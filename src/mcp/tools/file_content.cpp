@@ -92,6 +92,12 @@ Awaitable<ToolResult> read(Call& call) {
     std::string bytes = sink.take();
     // A page ends where a character does.
     if (more && *encoding == Encoding::utf8) bytes.resize(bytes.size() - partial_character(bytes));
+    if (more && bytes.empty()) {
+        const bool ranged = call.optional_text("range_header").has_value();
+        co_return invalid(ranged ? "range_header" : "limit",
+                          "ends within the character at byte " + std::to_string(wanted->begin) +
+                              "; expected at least 4 bytes for utf-8");
+    }
     auto content = to_json_text(bytes, *encoding);
     if (!content) co_return content.error();
     json::object out;

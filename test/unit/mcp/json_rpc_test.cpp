@@ -47,3 +47,21 @@ TEST_CASE("a batch keeps its order, and its bad members apart") {
     CHECK(std::holds_alternative<Message>(payload.items[0]));
     CHECK(std::holds_alternative<Malformed>(payload.items[1]));
 }
+
+TEST_CASE("what is nested too deeply or has too many messages is refused") {
+    const auto nested = [](std::size_t depth) {
+        return R"({"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":)" +
+               std::string(depth, '[') + std::string(depth, ']') + "}}";
+    };
+    CHECK(std::holds_alternative<Message>(only(nested(32))));
+    CHECK(code_of(nested(100)) == kParseError);
+    CHECK(code_of(nested(1'000'000)) == kParseError);
+    const auto batch = [](std::size_t count) {
+        std::string text = "[7";
+        while (--count > 0)
+            text += ",7";
+        return text + "]";
+    };
+    CHECK(parse_payload(batch(kMaxBatch)).items.size() == kMaxBatch);
+    CHECK(code_of(batch(kMaxBatch + 1)) == kInvalidRequest);
+}

@@ -37,3 +37,15 @@ TEST_CASE("kept outputs are bounded, the oldest goes first") {
     CHECK(*kept.find("s", "two", OutputStream::error) == "e");
     CHECK(kept.find("other", "two", OutputStream::standard) == nullptr);
 }
+
+TEST_CASE("of what is kept under one id the last is found") {
+    KeptOutputs kept(10, 20);
+    kept.keep("s", "context", std::string(10, 'a'), "");
+    kept.keep("s", "other", "o", "");
+    kept.keep("s", "context", "new", "");
+    REQUIRE(kept.find("s", "context", OutputStream::standard) != nullptr);
+    CHECK(*kept.find("s", "context", OutputStream::standard) == "new");
+    // The first one's bytes count no longer.
+    kept.keep("s", "third", std::string(10, 'c'), "");
+    CHECK(kept.find("s", "other", OutputStream::standard) != nullptr);
+}
