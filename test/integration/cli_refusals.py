@@ -68,7 +68,7 @@ def minimal(command, without=None):
     for option in command["options"]:
         if option["required"] and option["name"] != without:
             words += [option["name"], {"PORT": "80", "DURATION": "60s", "ACTION=TARGET": "allow=a.b",
-                                       "OCTAL": "644"}.get(option["value"], "x")]
+                                       "OCTAL": "644", "NUMBER": "1"}.get(option["value"], "x")]
     return words + [f"x{i}" for i, a in enumerate(command["arguments"]) if a["count"] not in OPTIONAL
                     and a["name"] != without]
 

@@ -6,15 +6,17 @@ import subprocess
 from support.shell import eventually
 
 
-class Terminal:
-    """One tmux server with one window that runs bash, whose prompt is "READY> "."""
+BASH = ("env", "PS1=READY> ", "HISTFILE=", "bash", "--norc", "--noprofile", "-i")
 
-    def __init__(self, directory, environment, columns=100, rows=30):
+
+class Terminal:
+    """One tmux server with one window that runs a shell, whose prompt is "READY> "."""
+
+    def __init__(self, directory, environment, columns=100, rows=30, shell=BASH):
         self.directory = directory
         self.socket = directory / "tmux.socket"
         self.environment = {**environment, "TERM": "screen-256color"}
-        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), "-s", "test",
-                  "env", "PS1=READY> ", "HISTFILE=", "bash", "--norc", "--noprofile", "-i")
+        self.tmux("-f", "/dev/null", "new-session", "-d", "-x", str(columns), "-y", str(rows), "-s", "test", *shell)
         self.tmux("set-option", "-g", "status", "off")
         self.resize(columns, rows)
         self.wait_for("READY>")
