@@ -1,14 +1,19 @@
 #include "cli/command_line.hpp"
 
+#include "base/scope_exit.hpp"
 #include "cli/help.hpp"
 #include "cli/invocation.hpp"
 #include "cli/parse.hpp"
 #include "net/task.hpp"
 #include "version.hpp"
 
+#include <boost/asio/cancellation_signal.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
 
+#include <chrono>
 #include <cstdlib>
+#include <memory>
 #include <string_view>
 
 namespace opensandbox::cli {
@@ -80,33 +85,41 @@ Format wanted_format(const ParsedLine& line, const std::vector<std::string>& wor
     return line.format;
 }
 
+/// How long a command that was interrupted has for taking back what it began.
+constexpr std::chrono::seconds kUnwinding{2};
+
 /// Runs a command's coroutine on an event loop of its own.
 int run_command(ParsedLine& line, sdk::ConfigFile file, Terminal& terminal) {
     asio::io_context context(1);
     int exit_code = kFailed;
+    int interrupted = 0;
     bool ended = false;
+    std::shared_ptr<asio::cancellation_signal> command;
+    asio::steady_timer patience(context);
     Interrupts interrupts(context.get_executor(), [&](int code) {
-        exit_code = code;
+        interrupted = code;
         ended = true;
-        context.stop();
+        patience.expires_after(kUnwinding);
+        patience.async_wait([&](boost::system::error_code) { context.stop(); });
+        // Not stopped at once: a thread may be writing a file that has to go.
+        if (command) command->emit(asio::cancellation_type::terminal);
     });
     Invocation invocation(context.get_executor(), line.arguments, line.format, terminal, interrupts,
                           std::move(file));
     const bool verbose = line.arguments.has("--verbose");
     auto body = [&]() -> Awaitable<void> {
+        ScopeExit leave([&] { context.stop(); });
         Outcome outcome = co_await line.command->run(invocation);
-        if (const Failure* failure = outcome.failure()) {
-            report(*failure, line.format, verbose, terminal);
-        }
+        const Failure* failure = outcome.failure();
+        if (failure && interrupted == 0) report(*failure, line.format, verbose, terminal);
         exit_code = outcome.exit_code();
         ended = true;
-        context.stop();
     };
-    net::spawn(context.get_executor(), body(), "command line");
+    command = net::spawn_cancellable(context.get_executor(), body(), "command line");
     context.run();
     terminal.clear_progress();
     if (!ended) terminal.print_error("internal failure: the command did not finish");
-    return exit_code;
+    return interrupted != 0 ? interrupted : exit_code;
 }
 
 }  // namespace

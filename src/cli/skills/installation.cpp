@@ -131,8 +131,10 @@ sdk::Result<std::string_view> SkillInstallation::uninstall() const {
 sdk::Status SkillInstallation::remove_file() const {
     const fs::path file = path();
     if (::unlink(file.c_str()) != 0) return errno_error("remove " + file.string());
-    // Only an empty directory goes, and never the project's or the user's own.
-    if (file.has_parent_path() && file.parent_path() != root_) ::rmdir(file.parent_path().c_str());
+    // Files of one block each stand in directories of others, `.github` for example: those stay,
+    // as do the project's and the user's own.
+    const bool own_directory = target_.layout != SkillTarget::Layout::marked_block;
+    if (own_directory && file.parent_path() != root_) ::rmdir(file.parent_path().c_str());
     return {};
 }
 
