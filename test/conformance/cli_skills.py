@@ -5,16 +5,14 @@ import json
 import os
 import re
 import shlex
-import sys
-from pathlib import Path
 
 import pytest
 import yaml
 
 from support.server import EXECUTABLE
 from support.shell import run
+from support.warm_osb import WarmOsb
 
-OSB = Path(sys.executable).parent / "osb"
 TARGETS = ["claude", "cursor", "codex", "copilot", "windsurf", "cline", "opencode"]
 SKILLS = ["sandbox-troubleshooting", "sandbox-lifecycle", "command-execution", "file-operations",
           "network-egress", "credential-vault"]
@@ -23,7 +21,7 @@ PROSE = {"summary", "trigger_hint", "source_path", "content", "quick_start", "wh
 
 
 class Place:
-    """A program with a home and a project directory."""
+    """A way to call a program, with a home and a project directory."""
 
     def __init__(self, program, directory):
         self.program, self.home, self.project = program, directory / "home", directory / "project"
@@ -31,8 +29,10 @@ class Place:
         self.project.mkdir()
 
     def call(self, *argv, check=True):
-        return run(self.program, "skills", *argv, check=check, cwd=self.project,
-                   env={"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8"})
+        environment = {"PATH": os.environ["PATH"], "HOME": str(self.home), "LANG": "C.UTF-8"}
+        done = self.program(["skills", *argv], environment, self.project)
+        assert not check or done.returncode == 0, f"{argv}: {done}"
+        return done
 
     def document(self, *argv, format="json"):
         text = self.call(*argv, "-o", format).stdout.replace(str(self.home), "HOME")
@@ -43,9 +43,20 @@ class Place:
                 for path in self.home.parent.rglob("*")}
 
 
+def ours(argv, environment, directory):
+    return run(EXECUTABLE, *argv, check=False, cwd=directory, env=environment)
+
+
 @pytest.fixture
 def both(tmp_path):
-    return Place(EXECUTABLE, tmp_path / "ours"), Place(OSB, tmp_path / "theirs")
+    def theirs(argv, environment, directory):
+        return osb.run(argv, environment, cwd=directory)
+
+    places = Place(ours, tmp_path / "ours"), Place(theirs, tmp_path / "theirs")
+    # It looks for its user's home once.
+    osb = WarmOsb({**os.environ, "HOME": str(places[1].home)})
+    yield places
+    osb.close()
 
 
 def without_prose(value):

@@ -17,12 +17,12 @@ class WarmOsb:
             [sys.executable, __file__], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
             env={**environment, "PYTHONDONTWRITEBYTECODE": "1"})
 
-    def run(self, argv, environment, input=None):
+    def run(self, argv, environment, input=None, cwd="."):
         """As support.shell.run()."""
         with tempfile.TemporaryDirectory() as directory:
             streams = [Path(directory) / name for name in ("in", "out", "err")]
             streams[0].write_text(input or "")
-            self.process.stdin.write(json.dumps([argv, environment, [str(s) for s in streams]]) + "\n")
+            self.process.stdin.write(json.dumps([argv, environment, [str(s) for s in streams], str(cwd)]) + "\n")
             self.process.stdin.flush()
             code = int(self.process.stdout.readline())
             out, err = (s.read_text() for s in streams[1:])
@@ -41,7 +41,7 @@ def _serve():
     from opensandbox_cli.main import cli
 
     for line in sys.stdin:
-        argv, environment, streams = json.loads(line)
+        argv, environment, streams, cwd = json.loads(line)
         child = os.fork()
         if child == 0:
             code = 70
@@ -50,6 +50,7 @@ def _serve():
                     flags = os.O_RDONLY if number == 0 else os.O_WRONLY | os.O_CREAT
                     os.dup2(os.open(path, flags, 0o600), number)
                 sys.stdin = open(0, closefd=False)
+                os.chdir(cwd)
                 os.environ.clear()
                 os.environ.update(environment)
                 try:
