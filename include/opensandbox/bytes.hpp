@@ -36,7 +36,8 @@ class ByteWriter {
 Result<std::unique_ptr<ByteReader>> read_file(const std::filesystem::path& path);
 
 /// Writes beside `path` and renames over it at commit(), so that a broken download leaves the old
-/// file as it was.
+/// file as it was. Where the file system can, what is not yet whole has no name: nothing of it
+/// stays even when the program is killed.
 class FileWriter : public ByteWriter {
   public:
     static Result<std::unique_ptr<FileWriter>> create(const std::filesystem::path& path);

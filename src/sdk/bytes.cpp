@@ -82,13 +82,20 @@ class DiskReader : public ByteReader {
     asio::thread_pool thread_{1};  ///< last: joined before what it uses goes away
 };
 
+/// Where what is written goes before it has its name.
+struct Unfinished {
+    UniqueFd fd;
+    std::string temporary;  ///< empty for a file without a name, and when written in place
+    bool in_place = false;
+};
+
 class DiskWriter : public FileWriter {
   public:
-    DiskWriter(UniqueFd fd, std::string path, std::string temporary)
-        : fd_(std::move(fd)), path_(std::move(path)), temporary_(std::move(temporary)) {}
+    DiskWriter(Unfinished file, std::string path)
+        : file_(std::move(file)), path_(std::move(path)) {}
     ~DiskWriter() override {
         thread_.join();
-        if (!temporary_.empty()) ::unlink(temporary_.c_str());
+        if (!file_.temporary.empty()) ::unlink(file_.temporary.c_str());
     }
 
     Awaitable<Status> write(std::string_view bytes) override {
@@ -98,18 +105,29 @@ class DiskWriter : public FileWriter {
         co_return Status();
     }
 
+    [[nodiscard]] int descriptor() const { return file_.fd.get(); }
+
     Status commit() override {
-        if (temporary_.empty()) return {};
-        if (::rename(temporary_.c_str(), path_.c_str()) != 0)
+        if (file_.in_place) return {};
+        if (file_.temporary.empty()) {
+            // Only a name that is free can be given; the rename takes the place of what is there.
+            const std::string name = path_ + ".part-" + new_hex_id();
+            const std::string self = "/proc/self/fd/" + std::to_string(file_.fd.get());
+            if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, name.c_str(), AT_SYMLINK_FOLLOW) != 0)
+                return errno_error("name the file beside " + path_);
+            file_.temporary = name;
+        }
+        if (::rename(file_.temporary.c_str(), path_.c_str()) != 0)
             return errno_error("rename to " + path_);
-        temporary_.clear();
+        file_.temporary.clear();
+        file_.in_place = true;
         return {};
     }
 
   private:
     opensandbox::Status write_now(std::string_view bytes) {
         while (!bytes.empty()) {
-            ssize_t count = ::write(fd_.get(), bytes.data(), bytes.size());
+            ssize_t count = ::write(file_.fd.get(), bytes.data(), bytes.size());
             if (count < 0 && errno == EINTR) continue;
             if (count < 0) return opensandbox::Error::from_errno(errno, "write " + path_);
             bytes.remove_prefix(static_cast<std::size_t>(count));
@@ -117,11 +135,25 @@ class DiskWriter : public FileWriter {
         return {};
     }
 
-    UniqueFd fd_;
+    Unfinished file_;
     std::string path_;
-    std::string temporary_;  ///< empty when written in place, and after commit()
     asio::thread_pool thread_{1};
 };
+
+/// A file in the directory of `target`: one without a name where the file system knows such, so
+/// that nothing stays of it however this program ends.
+Result<Unfinished> open_beside(const std::filesystem::path& target) {
+    Unfinished file;
+    const std::filesystem::path parent = target.parent_path();
+    const std::string directory = parent.empty() ? "." : parent.string();
+    if (::access("/proc/self/fd", X_OK) == 0)
+        file.fd.reset(::open(directory.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666));
+    if (file.fd) return file;
+    file.temporary = target.string() + ".part-" + new_hex_id();
+    file.fd.reset(::open(file.temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
+    if (!file.fd) return errno_error("create a file beside " + target.string());
+    return file;
+}
 
 }  // namespace
 
@@ -148,24 +180,22 @@ Result<std::unique_ptr<FileWriter>> FileWriter::create(const std::filesystem::pa
         return Error(ErrorCode::invalid_argument, path.string() + " is a directory");
     }
     if (exists && !S_ISREG(info.st_mode)) {  // a device or pipe cannot be replaced, only written
-        UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-        if (!fd) return errno_error("open " + path.string());
+        Unfinished file;
+        file.fd.reset(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+        if (!file.fd) return errno_error("open " + path.string());
+        file.in_place = true;
         return std::unique_ptr<FileWriter>(
-            std::make_unique<DiskWriter>(std::move(fd), path.string(), std::string()));
+            std::make_unique<DiskWriter>(std::move(file), path.string()));
     }
     // The final name of a symbolic link is its target: the link itself stays.
     std::error_code ignored;
     const auto target = exists ? std::filesystem::canonical(path, ignored) : path;
-    std::string temporary = target.string() + ".part-" + new_hex_id();
-    UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666));
-    if (!fd) return errno_error("create a file beside " + path.string());
-    if (exists && ::fchmod(fd.get(), info.st_mode & 07777) != 0) {
-        const Error failure = errno_error("set the mode of " + temporary);
-        ::unlink(temporary.c_str());
-        return failure;
-    }
-    return std::unique_ptr<FileWriter>(
-        std::make_unique<DiskWriter>(std::move(fd), target.string(), std::move(temporary)));
+    auto file = open_beside(target);
+    if (!file) return file.error();
+    auto writer = std::make_unique<DiskWriter>(std::move(*file), target.string());
+    if (exists && ::fchmod(writer->descriptor(), info.st_mode & 07777) != 0)
+        return errno_error("set the mode of what replaces " + path.string());
+    return std::unique_ptr<FileWriter>(std::move(writer));
 }
 
 }  // namespace opensandbox::sdk
