@@ -62,10 +62,13 @@ Awaitable<sdk::Result<RemoteRun>> pass_on(Invocation& invocation, sdk::EventStre
     OutputQueue output(invocation.executor());
     Control control(stream, invocation.executor(), interrupt);
     Interrupts& interrupts = invocation.interrupts();
-    interrupts.handle([&] {
+    const auto interrupted = [&] {
         run.interrupted = true;
         control.stop(output);
-    });
+    };
+    interrupts.handle(interrupted);
+    // One that came while the command was being asked for was left for here.
+    if (interrupts.received() != 0) interrupted();
     ScopeExit released([&] { interrupts.handle({}); });
 
     bool finished = false;
