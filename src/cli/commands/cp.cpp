@@ -251,8 +251,8 @@ void add_cp_command(CommandTable& table) {
         "out and named. A file takes the place of an older one only when all of it has come.";
     command.examples = {
         {"cp data.csv SANDBOX_ID:/data/", "a file into the sandbox"},
-        {"cp ./project SANDBOX_ID:/work/project", "a directory"},
-        {"cp SANDBOX_ID:/work/out.png .", "out of the sandbox, into this directory"}};
+        {"cp ./project SANDBOX_ID:/srv/project", "a directory"},
+        {"cp SANDBOX_ID:/srv/out.png .", "out of the sandbox, into this directory"}};
     command.run = copy;
     table.commands.push_back(std::move(command));
 }
