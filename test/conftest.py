@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -21,6 +22,22 @@ def pytest_sessionstart(session):
     # The first `ip netns add` of a machine mounts /run/netns for good: before anything is counted.
     run("ip", "netns", "add", "osb-test-first")
     run("ip", "netns", "delete", "osb-test-first")
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item, call):
+    """A test that failed shows what the engine and the servers saw of it: its sandboxes are gone."""
+    report = (yield).get_result()
+    if not report.failed:
+        return
+    used = list(item.funcargs.values())
+    servers = {id(value): value for value in used if isinstance(value, Server)}
+    used += [getattr(server, "docker", None) for server in servers.values()]
+    engines = {id(value): value for value in used if isinstance(value, Dockerd)}
+    for engine in engines.values():
+        report.sections.append(("events of the engine", engine.events(call.start, time.time())))
+    for server in servers.values():
+        report.sections.append((f"log of {server.directory.name}", server.tail()))
 
 
 @pytest.fixture(scope="session")

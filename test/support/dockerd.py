@@ -116,6 +116,15 @@ class Dockerd:
         environment = {**os.environ, "DOCKER_HOST": self.socket, "DOCKER_CONFIG": str(self.directory)}
         return run(CLIENT, *argv, check=check, timeout=timeout, env=environment)
 
+    def events(self, since, until):
+        """What happened to containers, as text; why there is none, if the engine does not say."""
+        try:
+            return self.docker("events", f"--since={since:.3f}", f"--until={until:.3f}", "--filter=type=container",
+                               "--format={{.TimeNano}} {{.Action}} {{.Actor.Attributes.name}} "
+                               '{{index .Actor.Attributes "exitCode"}}').stdout
+        except Exception as error:
+            return f"no events: {error}"
+
     def api(self):
         return EngineApi(self.socket_path)
 
