@@ -5,10 +5,13 @@ import json
 import re
 import statistics
 import subprocess
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 
 from bench.egress_names import names_policy
-from bench.egress_world import BIG, HOST, PEER, ROOT, SERVER, Sidecar, load, mitmproxy
+from bench.egress_world import (
+    BULK, BULK_HOST, BULK_SERVER, HOST, PEER, PROGRAM, SERVER, Sidecar, load, mitmproxy,
+)
+from bench.processors import apart
 from bench.report import Comparison
 from support.shell import run
 
@@ -17,17 +20,18 @@ MITM, OURS, DIRECT = "mitmproxy", "opensandbox", "direct"
 
 
 class Subject:
-    """A way to the server: where its clients stand, and what they trust."""
+    """A way to the server: where its clients stand, what they trust, and what is between."""
 
-    def __init__(self, name, namespace, authority):
+    def __init__(self, name, namespace, authority, world, proxy=None):
         self.name, self.namespace, self.authority = name, namespace, authority
+        self.world, self.proxy = world, proxy
         #: New connections that came to nothing.
         self.failed = 0
 
     def resolve(self):
         """Names of which the sidecar knows nothing lead nowhere."""
-        found = load(self.namespace, "dns-learn", PEER, SERVER, SERVER)
-        assert found["addresses"] == 1, found
+        found = load(self.namespace, "dns-learn", PEER, BULK_SERVER, SERVER)
+        assert found["addresses"] == 2, found
 
     def h2load(self, path, seconds, clients, streams, *options):
         """Requests and bytes of content per second."""
@@ -41,17 +45,24 @@ class Subject:
         assert all(int(count) == 0 for count in failed.groups()), text
         return rate, float(speed) * UNITS[unit]
 
+    def by_itself(self):
+        """The proxy has a processor of its own."""
+        return apart(self.proxy.process.pid, self.world.servers) if self.proxy else nullcontext()
+
     def requests(self, seconds):
         return self.h2load("small", seconds, 16, 1, "--h1")[0]
 
     def down(self, seconds):
-        return self.h2load("big", seconds, 2, 1, "--h1")[1] / 1e6
+        with self.by_itself():
+            figures = load(self.namespace, "tls-download", BULK_HOST, BULK, self.authority, seconds, 2)
+        return figures["rate"] / 1e6
 
     def requests_http2(self, seconds):
         return self.h2load("small", seconds, 4, 8)[0]
 
     def down_http2(self, seconds):
-        return self.h2load("big", seconds, 2, 1)[1] / 1e6
+        with self.by_itself():
+            return self.h2load("big", seconds, 2, 1)[1] / 1e6
 
     def connections(self, seconds):
         figures = load(self.namespace, "tls-connect", HOST, PEER, self.authority, seconds, 4)
@@ -63,7 +74,7 @@ class Subject:
 
 def idle_kb(subject, process, count):
     """What the proxy keeps for each connection that waits for its next request."""
-    holder = [*subject.namespace.inside, ROOT / "build" / "release" / "bench_egress", "tls-hold", HOST, PEER,
+    holder = [*subject.namespace.inside, PROGRAM, "tls-hold", HOST, PEER,
               subject.authority, str(count)]
 
     def hold(number):
@@ -87,9 +98,9 @@ def intercepted(table, world, rounds, seconds, idle, limits):
         # Memory is measured before anything else has run through them.
         sidecar = Sidecar(stack, world, "intercept", RULES=names_policy(), MITMPROXY_TRANSPARENT="1")
         process, authority = mitmproxy(stack, world)
-        ours = Subject(OURS, world.sandbox, sidecar.authority)
-        theirs = Subject(MITM, world.mitm, authority)
-        direct = Subject(DIRECT, world.direct, world.authority)
+        ours = Subject(OURS, world.sandbox, sidecar.authority, world, sidecar)
+        theirs = Subject(MITM, world.mitm, authority, world, process)
+        direct = Subject(DIRECT, world.direct, world.authority, world)
         subjects = (theirs, ours, direct)
         memory = {}
         ours.resolve()

@@ -5,7 +5,7 @@ import statistics
 import time
 from contextlib import ExitStack
 
-from bench.egress_world import HOST, LEARNED_NAMES, MANY, NAMES, OF_NAME, PEER, ZONE, Sidecar, load
+from bench.egress_world import BULK_HOST, HOST, LEARNED_NAMES, MANY, NAMES, OF_NAME, PEER, ZONE, Sidecar, load
 from bench.report import ms
 
 RULES = 10_000
@@ -26,7 +26,7 @@ def policy(rules):
 def names_policy():
     """Each of the world's names by itself, as no limit against tunnels holds for those."""
     numbers = [*range(NAMES), *range(MANY, MANY + LEARNED_NAMES)]
-    return policy(allow(HOST, *(f"n{number}.{ZONE}" for number in numbers)))
+    return policy(allow(HOST, BULK_HOST, *(f"n{number}.{ZONE}" for number in numbers)))
 
 
 def many_rules():

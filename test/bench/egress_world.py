@@ -23,14 +23,20 @@ NAMES, MANY, LEARNED_NAMES, OF_NAME = 300, 1000, 250, 40
 SERVER = 9999
 HOST = f"n{SERVER}.{ZONE}"
 SMALL, BIG = 1024, 64 << 20
+#: Of the server that costs least for each byte, so that it is not what is measured.
+BULK, BULK_SERVER = "192.0.2.2", 9998
+BULK_HOST = f"n{BULK_SERVER}.{ZONE}"
 #: The group that mitmproxy runs as, by which its own connections are told from the client's.
 MITM_GROUP = 61234
 
 
+#: The bench's program.
+PROGRAM = ROOT / "build" / "release" / "bench_egress"
+
+
 def load(namespace, *argv, timeout=300):
     """What a measure of the bench's program says."""
-    program = ROOT / "build" / "release" / "bench_egress"
-    return json.loads(run(*namespace.inside, program, *argv, timeout=timeout).stdout)
+    return json.loads(run(*namespace.inside, PROGRAM, *argv, timeout=timeout).stdout)
 
 
 class Namespace:
@@ -118,15 +124,19 @@ class World:
 
     def __init__(self, stack, directory):
         self.stack, self.directory = stack, directory
+        #: The processes of its TLS servers.
+        self.servers = []
         self.world = self._namespace("world", 0)
         self.direct, self.sandbox, self.mitm = (
             self._namespace(name, number) for number, name in enumerate(("direct", "sandbox", "mitm"), 1))
-        run("ip", "-n", self.world.name, "addr", "add", f"{PEER}/32", "dev", "lo")
+        for address in (PEER, BULK):
+            run("ip", "-n", self.world.name, "addr", "add", f"{address}/32", "dev", "lo")
         for namespace in (self.direct, self.sandbox, self.mitm):
             namespace.join(self.world)
         self._certificates()
         self._resolver()
         self._tls_server()
+        self._bulk_server()
 
     def _namespace(self, name, number):
         namespace = Namespace(name, number)
@@ -157,12 +167,12 @@ class World:
         curve = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "7")
         run("openssl", "req", "-x509", *curve, "-keyout", key, "-out", self.authority, "-subj", "/CN=bench")
         run("openssl", "req", "-x509", *curve, "-keyout", server_key, "-out", server, "-subj", f"/CN={HOST}",
-            "-CA", self.authority, "-CAkey", key, "-addext", f"subjectAltName=DNS:{HOST}",
+            "-CA", self.authority, "-CAkey", key, "-addext", f"subjectAltName=DNS:{HOST},DNS:{BULK_HOST}",
             "-addext", "basicConstraints=critical,CA:FALSE")
 
     def _resolver(self):
         lines = [f'local-data: "n{i}.{ZONE}. 3600 IN A 20.1.{i // 250}.{i % 250}"' for i in range(NAMES)]
-        lines.append(f'local-data: "{HOST}. 3600 IN A {PEER}"')
+        lines += [f'local-data: "{HOST}. 3600 IN A {PEER}"', f'local-data: "{BULK_HOST}. 3600 IN A {BULK}"']
         for i in range(LEARNED_NAMES):
             lines += [f'local-data: "n{MANY + i}.{ZONE}. 3600 IN A 20.2.{i}.{j}"' for j in range(OF_NAME)]
         settings = self.directory / "unbound.conf"
@@ -201,6 +211,15 @@ http {{
 """)
         server = Process(self.stack, self.world, ["nginx", "-c", settings], self.directory / "nginx-start.log")
         server.listens(443)
+        self.servers.append(server.process.pid)
+
+
+    def _bulk_server(self):
+        server = Process(self.stack, self.world,
+                         [PROGRAM, "tls-serve", self.directory / "server.pem", self.directory / "server.key",
+                          BULK, BIG], self.directory / "bulk.log")
+        server.listens(443, BULK)
+        self.servers.append(server.process.pid)
 
 
 class Sidecar(Process):

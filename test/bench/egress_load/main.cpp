@@ -18,7 +18,8 @@ const std::map<std::string, Measure>& measures() {
     static const std::map<std::string, Measure> kMeasures{
         {"dns-rate", {dns_rate, 4}},   {"dns-latency", {dns_latency, 3}},
         {"dns-learn", {dns_learn, 3}}, {"tls-connect", {tls_connect, 5}},
-        {"tls-hold", {tls_hold, 4}},   {"judge", {judge, 1}},
+        {"tls-hold", {tls_hold, 4}},   {"tls-download", {tls_download, 5}},
+        {"tls-serve", {tls_serve, 4}}, {"judge", {judge, 1}},
         {"learn", {learn, 2}},         {"guard", {guard, 3}},
     };
     return kMeasures;

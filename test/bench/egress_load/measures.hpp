@@ -17,6 +17,11 @@ void dns_learn(const Arguments& arguments);
 
 /// HOST ADDRESS CA SECONDS PARALLEL: connections with full handshakes of TLS 1.3 and one request.
 void tls_connect(const Arguments& arguments);
+/// HOST ADDRESS CA SECONDS PARALLEL: bytes of content per second, in so many downloads at once.
+void tls_download(const Arguments& arguments);
+/// CERTIFICATE KEY ADDRESS LENGTH: answers every request with so many bytes from its memory, until
+/// it is ended.
+void tls_serve(const Arguments& arguments);
 /// HOST ADDRESS CA COUNT: opens so many, sends one request on each, and holds them until its
 /// input ends.
 void tls_hold(const Arguments& arguments);
