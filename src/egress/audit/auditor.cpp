@@ -78,7 +78,8 @@ void Auditor::on_connection(const ConnectionRecord& record) {
                   {{"opensandbox.event", "egress.outbound"},
                    {"target.host", record.host},
                    {"target.ip", record.target.address().to_string()},
-                   {"error", record.reason}});
+                   {"error", record.reason},
+                   {"sandbox_id", settings_.sandbox_id}});
         return;
     }
     if (record.outcome != Outcome::denied) return;
@@ -108,6 +109,7 @@ void Auditor::tell_omitted() {
         log::warn("egress denied more than is written here",
                   {{"opensandbox.event", "egress.denied"},
                    {"kind", to_string(kind)},
+                   {"sandbox_id", settings_.sandbox_id},
                    {"omitted", omitted}});
     }
 }

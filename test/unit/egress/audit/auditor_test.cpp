@@ -64,6 +64,7 @@ TEST_CASE("a source that is denied without end does not fill the log", "[egress]
     AuditSettings settings;
     settings.lines_per_second = 0;
     settings.line_burst = 2;
+    settings.sandbox_id = "one-of-many";
     Auditor auditor(settings);
     for (int i = 0; i < 10; ++i)
         auditor.on_name(name("n" + std::to_string(i)));
@@ -72,6 +73,8 @@ TEST_CASE("a source that is denied without end does not fill the log", "[egress]
     auditor.tell_omitted();
     REQUIRE(lines.lines.size() == 3);
     CHECK_THAT(lines.lines[2], Catch::Contains("omitted") && Catch::Contains("8"));
+    // A host's log has the lines of many.
+    CHECK_THAT(lines.lines[2], Catch::Contains("one-of-many"));
     auditor.tell_omitted();
     CHECK(lines.lines.size() == 3);
     // Another source has its own share.
