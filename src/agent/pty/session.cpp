@@ -53,12 +53,18 @@ Awaitable<bool> PtySession::take_over(std::shared_ptr<PtyClient> client) {
     auto self = shared_from_this();
     auto limit = steady_clock::now() + kTakeOverLimit;
     net::Deadline wake(services_.executor, kTakeOverLimit, [self] { self->left_.cancel(); });
-    while (!take(client)) {
+    const std::uint64_t turn = ++takeovers_;
+    while (true) {
+        // Who came later may have found the session free before this one woke up.
+        if (turn != takeovers_) {
+            client->end_for_another();
+            co_return true;
+        }
+        if (take(client)) co_return true;
         if (removed_ || steady_clock::now() >= limit) co_return false;
         client_->end_for_another();
         co_await left_.async_wait(asio::as_tuple(asio::use_awaitable));
     }
-    co_return true;
 }
 
 void PtySession::leave(const PtyClient& client) {

@@ -45,7 +45,8 @@ class PtySession : public std::enable_shared_from_this<PtySession> {
 
     /// The session is the client's; false when another has it.
     bool take(const std::shared_ptr<PtyClient>& client);
-    /// Ends the client that has it and waits for that, at most five seconds.
+    /// Ends the client that has it and waits for that, at most five seconds. Of several that wait
+    /// the last one gets it; the others are ended as if they had had it.
     Awaitable<bool> take_over(std::shared_ptr<PtyClient> client);
     void leave(const PtyClient& client);
 
@@ -81,6 +82,7 @@ class PtySession : public std::enable_shared_from_this<PtySession> {
     std::size_t runs_ = 0;
     std::optional<int> exit_code_;
     std::shared_ptr<PtyClient> client_;
+    std::uint64_t takeovers_ = 0;       ///< asked for so far
     std::shared_ptr<net::Event> work_;  ///< output came, a client took some or left
     asio::steady_timer left_;           ///< cancelled to wake all who wait for the session
     bool removed_ = false;
