@@ -50,6 +50,8 @@ struct EnforcerSettings {
     std::vector<AddressBlock> doh_servers;  ///< empty with block_doh: all of TCP port 443
     /// Hosts that are not intercepted, of all sandboxes.
     PassThroughList passed;
+    /// Variables as in GuardedSpec, for the sandboxes whose requests set none.
+    std::map<std::string, std::string> sandbox_defaults;
     std::string upstream_trust_directory = "/etc/ssl/certs";
     std::string upstream_extra_ca;             ///< a PEM file, or empty
     std::string upstream_proxy;                ///< a URL, or empty

@@ -103,7 +103,8 @@ Awaitable<Status> Enforcer::Parts::guard(GuardedSpec spec) {
 }
 
 Awaitable<Status> Enforcer::Parts::take_in(const GuardedSpec& spec) {
-    Result<ParsedEnvironment> parsed = parse_request_environment(spec.environment);
+    Result<ParsedEnvironment> parsed =
+        parse_request_environment(spec.environment, settings.sandbox_defaults);
     if (!parsed) co_return parsed.error();
     for (const std::string& warning : parsed->warnings)
         log::warn(warning, {{"sandbox_id", spec.id}});

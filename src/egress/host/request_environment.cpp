@@ -8,8 +8,9 @@ namespace opensandbox::egress {
 namespace {
 
 constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
+constexpr std::string_view kTransparent = "MITMPROXY_TRANSPARENT";
 constexpr std::array<std::string_view, 8> kOfASandbox{
-    "MITMPROXY_TRANSPARENT",
+    kTransparent,
     "MITMPROXY_SSL_INSECURE",
     "MITMPROXY_EXTRA_PORTS",
     "DENY_WEBHOOK",
@@ -27,10 +28,21 @@ bool has(const List& list, std::string_view item) {
 
 }  // namespace
 
+std::map<std::string, std::string> sandbox_defaults(const EnvironmentLookup& operators) {
+    std::map<std::string, std::string> defaults;
+    for (const std::string_view suffix : kOfASandbox) {
+        std::string name = std::string(kPrefix) + std::string(suffix);
+        if (suffix == kTransparent) continue;
+        if (auto value = operators(name)) defaults.emplace(std::move(name), std::move(*value));
+    }
+    return defaults;
+}
+
 Result<ParsedEnvironment> parse_request_environment(
-    const std::map<std::string, std::string>& variables) {
+    const std::map<std::string, std::string>& variables,
+    const std::map<std::string, std::string>& defaults) {
     std::vector<std::string> ignored;
-    std::map<std::string, std::string, std::less<>> taken;
+    std::map<std::string, std::string, std::less<>> taken(defaults.begin(), defaults.end());
     for (const auto& [name, value] : variables) {
         const bool ours = name.starts_with(kPrefix);
         const std::string_view suffix =

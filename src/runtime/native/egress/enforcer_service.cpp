@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "egress/dns/filter_environment.hpp"
 #include "egress/host/enforcer.hpp"
+#include "egress/host/request_environment.hpp"
 #include "egress/sidecar/environment.hpp"
 #include "egress/sidecar/environment_values.hpp"
 #include "net/task.hpp"
@@ -112,6 +113,7 @@ Result<egress::EnforcerSettings> settings_of(const EnforcerStart& start) {
     auto passed = egress::pass_through_list(options.pass_through);
     if (!passed) return passed.error();
     settings.passed = std::move(*passed);
+    settings.sandbox_defaults = egress::sandbox_defaults(lookup);
     settings.block_doh = options.block_doh;
     settings.doh_servers = options.doh_blocklist;
     settings.upstream_trust_directory = options.upstream_trust_directory;

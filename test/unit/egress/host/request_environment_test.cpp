@@ -20,6 +20,35 @@ TEST_CASE("a request's variables are those of its sandbox", "[egress]") {
     CHECK(parsed->warnings.empty());
 }
 
+TEST_CASE("what the operator says holds for sandboxes whose requests say nothing", "[egress]") {
+    const std::map<std::string, std::string> operators{
+        {"OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT", "on"},
+        {"OPENSANDBOX_EGRESS_LOG_LEVEL", "debug"},
+        {"OPENSANDBOX_EGRESS_UPSTREAM_PROXY", "http://192.0.2.1:3128"},
+        {"OPENSANDBOX_EGRESS_CREDENTIAL_VAULT_REQUIRE_TLS", "true"},
+        {"OPENSANDBOX_EGRESS_CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS", "192.0.2.0/24"},
+        {"OPENSANDBOX_EGRESS_DENY_WEBHOOK", "http://192.0.2.1/denied"}};
+    const auto defaults =
+        sandbox_defaults([&](std::string_view name) -> std::optional<std::string> {
+            const auto found = operators.find(std::string(name));
+            if (found == operators.end()) return std::nullopt;
+            return found->second;
+        });
+    CHECK(defaults.size() == 3);
+    const auto silent = parse_request_environment({}, defaults);
+    REQUIRE(silent);
+    CHECK(silent->warnings.empty());
+    CHECK_FALSE(silent->options.intercept);
+    CHECK(silent->options.vault_requires_tls);
+    CHECK(silent->options.vault_trusted_proxies.size() == 1);
+    CHECK(silent->options.deny_webhook == "http://192.0.2.1/denied");
+    const auto own = parse_request_environment(
+        {{"OPENSANDBOX_EGRESS_CREDENTIAL_VAULT_REQUIRE_TLS", "false"}}, defaults);
+    REQUIRE(own);
+    CHECK_FALSE(own->options.vault_requires_tls);
+    CHECK(own->options.vault_trusted_proxies.size() == 1);
+}
+
 TEST_CASE("what holds for the whole host is left out of a request with a warning", "[egress]") {
     const auto parsed =
         parse_request_environment({{"OPENSANDBOX_EGRESS_LOG_LEVEL", "debug"},
