@@ -48,9 +48,14 @@ std::vector<std::string> readable(const std::vector<std::string>& offered) {
 /// of HTTP/1 has this method.
 constexpr std::string_view kPreface = "PRI";
 
+/// As far as it can be told by now. What is no request must not wait for the end of a head.
 bool begins_http(std::string_view bytes) {
-    char first = bytes.front();
-    return (first >= 'A' && first <= 'Z') || first == '\r';
+    // Empty lines may come before a request.
+    bytes.remove_prefix(std::min(bytes.find_first_not_of("\r\n"), bytes.size()));
+    if (bytes.empty()) return true;
+    if (bytes.front() < 'A' || bytes.front() > 'Z') return false;
+    const std::size_t end = bytes.find('\n');
+    return end == std::string_view::npos || bytes.substr(0, end).find(" HTTP/") != bytes.npos;
 }
 
 }  // namespace
