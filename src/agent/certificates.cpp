@@ -35,6 +35,9 @@ constexpr std::array kBundles{
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
 };
 
+/// Where distributions have the JDK look.
+constexpr std::array kJavaStores{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts"};
+
 std::optional<std::string> read_file(const std::string& path) {
     UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     struct stat info{};
@@ -221,12 +224,21 @@ void EgressCertificate::name_bundle(Environment& environment, bool installed) co
     }
 }
 
+/// Not every image has what keeps Java's store in step with the system's.
+bool EgressCertificate::is_in_javas_store() const {
+    const auto pem = read_file(certificate());
+    const auto own = egress::read_certificates(pem.value_or(""));
+    if (own.empty()) return false;
+    return std::ranges::any_of(kJavaStores, [&](const char* path) {
+        const auto store = read_file(root_ + path);
+        return store && egress::java_store_holds(*store, own.front());
+    });
+}
+
 void EgressCertificate::trust_in_java(Environment& environment, bool installed) const {
     const bool there =
         !environment.get("JAVA_HOME").value_or("").empty() || has_tool("java", environment);
-    const bool reads_system =
-        exists(root_ + "/etc/ssl/certs/java/cacerts") || exists(root_ + "/etc/pki/java/cacerts");
-    if (!there || (installed && reads_system)) return;
+    if (!there || (installed && is_in_javas_store())) return;
     std::string options(environment.get("JAVA_TOOL_OPTIONS").value_or(""));
     if (options.find("javax.net.ssl.trustStore") != std::string::npos) return;
     constexpr const char* kPassword = "changeit";  // as JDKs have it: nothing in it is secret

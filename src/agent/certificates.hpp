@@ -39,6 +39,7 @@ class EgressCertificate {
     [[nodiscard]] bool merge() const;
     void name_bundle(Environment& environment, bool installed) const;
     void trust_in_java(Environment& environment, bool installed) const;
+    [[nodiscard]] bool is_in_javas_store() const;
     /// Whether it is in the system's store now.
     [[nodiscard]] bool install(const Environment& environment) const;
     void import_into_nss(const Environment& environment) const;

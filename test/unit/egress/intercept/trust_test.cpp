@@ -107,4 +107,9 @@ TEST_CASE("the store for Java holds every root, marked as trusted", "[egress]") 
     for (std::size_t at = 0; (at = store->find(mark, at)) != std::string::npos; ++at)
         ++marks;
     CHECK(marks == 2);
+    for (const auto& root : roots)
+        CHECK(java_store_holds(*store, root));
+    const auto other = read_certificates(pem_of(issue("root one", "", nullptr)));
+    CHECK_FALSE(java_store_holds(*store, other.front()));
+    CHECK_FALSE(java_store_holds("", other.front()));
 }
