@@ -47,6 +47,10 @@ class Served(Site):
         if self.server:
             self.server.destroy()
 
+    def sections(self):
+        """Of the server's configuration."""
+        return {"egress.environment": self.variables} if self.variables else {}
+
     def run(self, *argv):
         if not hasattr(self.agents, "agent"):
             self.agents.agent = self.sandbox.connect(timeout=180)
@@ -91,7 +95,8 @@ class Native(Served):
     name = "native"
 
     def make_server(self):
-        return Server(self.internet.directory / self.name, launcher=self.internet.launcher())
+        return Server(self.internet.directory / self.name, sections=self.sections(),
+                      launcher=self.internet.launcher())
 
     def overseer(self):
         return self.server.spawner()
@@ -132,7 +137,7 @@ class Docker(Served):
             self.docker.__exit__()
 
     def make_server(self):
-        return DockerServer(self.internet.directory / self.name, self.docker,
+        return DockerServer(self.internet.directory / self.name, self.docker, sections=self.sections(),
                             launcher=self.internet.launcher())
 
     @property

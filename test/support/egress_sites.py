@@ -68,6 +68,8 @@ class Site:
     dead_for_a_while = True
     #: Names that every policy allows besides.
     always = ()
+    #: The operator's settings of what controls it, by their variables.
+    variables = {}
 
     def __init__(self, internet):
         self.internet = internet
@@ -215,7 +217,6 @@ class Sidecar(Bare):
 
     name = "sidecar"
     raw = False
-    variables = {}
     without = "-net_admin,-net_raw"
 
     def __init__(self, internet):
