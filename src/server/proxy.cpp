@@ -52,11 +52,10 @@ http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
         location_prefix = path + "/sandboxes/" + http::percent_encode(exchange.sandbox_id) +
                           "/proxy/" + std::to_string(port);
     }
-    Origination from;
-    from.host = exchange.request().fields.get("Host").value_or("");
-    from.peer = exchange.peer_address();
+    Origination from = origination_of(exchange.request().fields, exchange.peer_address(),
+                                      services.config.trusted_proxies);
     // Tenants were asked for their key before.
-    from.trusted = services.tenants || has_valid_key(exchange.request(), services.api_key);
+    from.authorized = services.tenants || has_valid_key(exchange.request(), services.api_key);
     auto passage =
         std::make_shared<Passage>(std::move(agent), std::move(from), port, std::move(target.rest));
     http::Forwarding forwarding;

@@ -95,13 +95,13 @@ void edit_proxy_request(http::Fields& fields, const ProxyRoute& route, std::uint
     // The service sees the address under which it listens; the agent relays it as it is.
     bool relayed = route.through_agent && port != kAgentPort;
     if (relayed) fields.set("Host", "127.0.0.1:" + std::to_string(port));
-    fields.set("X-Forwarded-Proto", "http");
+    fields.set("X-Forwarded-Proto", from.scheme);
     if (!from.host.empty()) fields.set("X-Forwarded-Host", from.host);
-    if (!from.peer.empty()) fields.set("X-Forwarded-For", from.peer);
+    if (!from.client.empty()) fields.set("X-Forwarded-For", from.client);
     if (token.empty() || !route.through_agent) return;
     // The agent's own routes act inside the sandbox: they need the token from the client, or the
     // server's key. Other ports are open to whoever knows the id; the agent only relays.
-    if (relayed || (from.trusted && !fields.has(http::kAccessTokenField)))
+    if (relayed || (from.authorized && !fields.has(http::kAccessTokenField)))
         fields.set(http::kAccessTokenField, token);
 }
 

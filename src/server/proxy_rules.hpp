@@ -3,6 +3,7 @@
 #include "base/error.hpp"
 #include "http/message.hpp"
 #include "model/endpoints.hpp"
+#include "server/forwarded.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -49,13 +50,6 @@ std::optional<ProxyRoute> detour(const model::Endpoints& endpoints, const ProxyR
 
 /// The raw target on that way: what follows the port, or through the agent's own proxy.
 std::string route_target(const ProxyRoute& route, std::uint16_t port, std::string_view rest);
-
-/// What surrounds a request on its way in.
-struct Origination {
-    std::string host;      ///< inbound Host
-    std::string peer;      ///< address of the client
-    bool trusted = false;  ///< it carries this server's API key
-};
 
 /// Drops credentials and forwarding fields of the client's, adds ours, and the agent's token where
 /// the server vouches for the request.

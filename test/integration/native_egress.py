@@ -194,6 +194,33 @@ def test_the_first_packet_is_judged(server):
             assert "refused" in said and "out" not in said
 
 
+def test_secrets_come_by_tls_as_a_trusted_proxy_says(internet, tmp_path):
+    """Before the server is a proxy that ends TLS; secrets may not have come in clear before it."""
+    server = Server(tmp_path / "behind", launcher=internet.launcher(), sections={
+        "server": {"trusted_proxies": ["127.0.0.1"]},
+        "egress.environment": {"OPENSANDBOX_EGRESS_CREDENTIAL_VAULT_REQUIRE_TLS": "true"}})
+    vault = {"credentials": [{"name": "key", "source": {"type": "inline", "value": "a secret"}}],
+             "bindings": [{"name": "api", "match": {"hosts": ["good.example"]},
+                           "auth": {"type": "bearer", "credential": "key"}}]}
+    try:
+        server.start()
+        with guarded(server, credentialProxy={"enabled": True}) as sandbox:
+            endpoint = sandbox.endpoint(18080, True)
+            api = Http(endpoint["endpoint"], "egress", "", endpoint["headers"], 20)
+
+            def write(**told):
+                fields = {"X-Forwarded-" + name: value for name, value in told.items()}
+                return api.post("/credential-vault", vault, headers=fields).status
+
+            assert write(For="192.0.2.9") == 426
+            assert write(For="192.0.2.9", Proto="http") == 426
+            # What the client forged comes before what the proxy adds.
+            assert write(For="127.0.0.1, 192.0.2.9", Proto="https, http") == 426
+            assert write(For="192.0.2.9", Proto="https") == 201
+    finally:
+        server.destroy()
+
+
 def test_root_inside_cannot_reach_what_enforces(server):
     with guarded(server) as sandbox:
         gateway = sandbox.address().rsplit(".", 1)[0]

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "egress/policy/address_block.hpp"
 #include "model/quota.hpp"
 #include "registry/options.hpp"
 #include "runtime/docker/docker_options.hpp"
@@ -77,6 +78,8 @@ struct Config {
     std::int64_t timeout_keep_alive = 30;                     ///< seconds
     std::int64_t timeout_graceful_shutdown = 5;               ///< seconds
     std::int64_t limit_concurrency = 1024;                    ///< requests at once; 0: no limit
+    /// Whose X-Forwarded-For, -Proto and -Host are believed; empty: nobody's.
+    std::vector<egress::AddressBlock> trusted_proxies;
 
     // [proxy]
     bool resolve_internal = true;  ///< the proxy goes to a sandbox's own address where it has one

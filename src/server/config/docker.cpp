@@ -7,24 +7,6 @@ namespace {
 
 using runtime::docker::DockerOptions;
 
-void read_list(ConfigReader& reader, std::string_view path, std::vector<std::string>& into) {
-    const toml::node* found = reader.node(path);
-    if (!found) return;
-    const toml::array* list = found->as_array();
-    std::vector<std::string> texts;
-    bool right = list != nullptr;
-    for (std::size_t i = 0; right && i < list->size(); ++i) {
-        auto text = list->get(i)->value_exact<std::string>();
-        right = text.has_value();
-        if (right) texts.push_back(*text);
-    }
-    if (right) {
-        into = std::move(texts);
-    } else {
-        reader.fail(path, "must be a list of texts");
-    }
-}
-
 void read_variables(ConfigReader& reader, std::string_view path, model::StringMap& into) {
     const toml::node* found = reader.node(path);
     if (!found) return;
@@ -77,7 +59,7 @@ void read_docker_section(ConfigReader& reader, DockerOptions& options) {
     }
     read_seconds(reader, "docker.api_timeout", options.api_timeout);
     reader.text("docker.host_ip", options.host_ip);
-    read_list(reader, "docker.drop_capabilities", options.drop_capabilities);
+    reader.texts("docker.drop_capabilities", options.drop_capabilities);
     options.no_new_privileges = reader.flag("docker.no_new_privileges", options.no_new_privileges);
     reader.text("docker.apparmor_profile", options.apparmor_profile);
     reader.text("docker.seccomp_profile", options.seccomp_profile);
@@ -88,7 +70,7 @@ void read_docker_section(ConfigReader& reader, DockerOptions& options) {
     }
     read_ports(reader, options);
     read_variables(reader, "docker.sandbox_env", options.sandbox_env);
-    read_list(reader, "docker.sandbox_binds", options.sandbox_binds);
+    reader.texts("docker.sandbox_binds", options.sandbox_binds);
 }
 
 /// http(s)://host[:port] and nothing else.
@@ -157,7 +139,7 @@ void read_secure_runtime(ConfigReader& reader, Config& config) {
 }
 
 void read_storage(ConfigReader& reader, Config& config) {
-    read_list(reader, "storage.allowed_host_paths", config.allowed_host_paths);
+    reader.texts("storage.allowed_host_paths", config.allowed_host_paths);
     bool absolute = std::ranges::all_of(
         config.allowed_host_paths, [](const std::string& path) { return path.starts_with('/'); });
     if (!absolute) reader.fail("storage.allowed_host_paths", "must hold absolute paths");

@@ -25,6 +25,10 @@ std::string_view config_skeleton() {
 # timeout_graceful_shutdown = 5
 # Requests served at once; more are answered 503. 0: no limit.
 # limit_concurrency = 1024
+# Addresses and networks of the proxies in front of this server, such as one that ends TLS: what
+# they say in X-Forwarded-For, -Proto and -Host of a request is believed and told to the sandbox.
+# What others say there is dropped.
+# trusted_proxies = []
 
 [proxy]
 # Requests through the server go to a sandbox's own address where it has one. false: through the

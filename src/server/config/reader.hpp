@@ -6,6 +6,8 @@
 #include <string>
 #include <string_view>
 #include <toml++/toml.h>
+#include <utility>
+#include <vector>
 
 namespace opensandbox::server {
 
@@ -56,6 +58,24 @@ class ConfigReader {
         if (auto value = found->value_exact<bool>()) return *value;
         fail(path, "must be true or false");
         return fallback;
+    }
+
+    void texts(std::string_view path, std::vector<std::string>& into) {
+        const toml::node* found = node(path);
+        if (!found) return;
+        const toml::array* list = found->as_array();
+        std::vector<std::string> given;
+        bool right = list != nullptr;
+        for (std::size_t i = 0; right && i < list->size(); ++i) {
+            auto text = list->get(i)->value_exact<std::string>();
+            right = text.has_value();
+            if (right) given.push_back(*text);
+        }
+        if (right) {
+            into = std::move(given);
+        } else {
+            fail(path, "must be a list of texts");
+        }
     }
 
     void fail(std::string_view path, std::string_view rule) {

@@ -1,6 +1,23 @@
 #include "server/config/sections.hpp"
 
 namespace opensandbox::server {
+namespace {
+
+void read_trusted_proxies(ConfigReader& reader, Config& config) {
+    constexpr std::string_view key = "server.trusted_proxies";
+    std::vector<std::string> texts;
+    reader.texts(key, texts);
+    for (const std::string& text : texts) {
+        auto block = egress::AddressBlock::parse(text);
+        if (!block) {
+            return reader.fail(key, "must be a list of addresses and networks; \"" + text + "\" " +
+                                        block.error().message());
+        }
+        config.trusted_proxies.push_back(*block);
+    }
+}
+
+}  // namespace
 
 void read_server(ConfigReader& reader, Config& config) {
     reader.text("server.host", config.host);
@@ -22,6 +39,7 @@ void read_server(ConfigReader& reader, Config& config) {
     reader.number("server.timeout_keep_alive", 1, 86400, config.timeout_keep_alive);
     reader.number("server.timeout_graceful_shutdown", 0, 86400, config.timeout_graceful_shutdown);
     reader.number("server.limit_concurrency", 0, 1'000'000, config.limit_concurrency);
+    read_trusted_proxies(reader, config);
     config.resolve_internal = reader.flag("proxy.resolve_internal", true);
 }
 

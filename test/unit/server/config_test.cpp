@@ -36,6 +36,7 @@ max_sandbox_timeout_seconds = 60
 timeout_keep_alive = 5
 timeout_graceful_shutdown = 0
 limit_concurrency = 0
+trusted_proxies = ["127.0.0.1", "10.9.0.0/16"]
 loop = "auto"
 [log]
 level = "debug"
@@ -99,6 +100,8 @@ else = 1
     REQUIRE(config->max_sandbox_timeout_seconds == 60);
     REQUIRE(config->timeout_keep_alive == 5);
     REQUIRE(config->limit_concurrency == 0);
+    REQUIRE(config->trusted_proxies.size() == 2);
+    REQUIRE(config->trusted_proxies.back().to_string() == "10.9.0.0/16");
     REQUIRE(config->log_level == log::Level::debug);
     REQUIRE(config->log_format == log::Format::json);
     REQUIRE(config->host_ip == "192.0.2.1");
@@ -143,6 +146,9 @@ TEST_CASE("config: a wrong value is refused naming section and key") {
         {"[server]\nmax_sandbox_timeout_seconds = 59", "server.max_sandbox_timeout_seconds"},
         {"[server]\ntimeout_keep_alive = 0", "server.timeout_keep_alive"},
         {"[server]\nlimit_concurrency = -1", "server.limit_concurrency"},
+        {"[server]\ntrusted_proxies = \"10.0.0.1\"", "server.trusted_proxies"},
+        {"[server]\ntrusted_proxies = [\"front.example\"]", "server.trusted_proxies"},
+        {"[server]\ntrusted_proxies = [\"10.0.0.0/33\"]", "server.trusted_proxies"},
         {"[log]\nlevel = \"loud\"", "log.level"},
         {"[log]\nformat = \"xml\"", "log.format"},
         {"[log]\nfile_enabled = 1", "log.file_enabled"},

@@ -133,7 +133,7 @@ TEST_CASE("proxied requests lose credentials and forged origins, and gain ours")
                         {"Accept-Encoding", "gzip"}};
     Origination from;
     from.host = "public:8080";
-    from.peer = "127.0.0.1";
+    from.client = "127.0.0.1";
     edit_proxy_request(fields, ProxyRoute("h", 1, true), 8080, "token", from);
     std::string text;
     for (const auto& [name, value] : fields)
@@ -147,7 +147,7 @@ TEST_CASE("proxied requests lose credentials and forged origins, and gain ours")
 TEST_CASE("the agent's token is added only where the server may vouch") {
     Origination stranger;
     Origination trusted;
-    trusted.trusted = true;
+    trusted.authorized = true;
     auto token = [](std::uint16_t port, const Origination& from, const char* given) {
         http::Fields fields;
         if (given) fields.add("x-execd-access-token", given);
