@@ -58,6 +58,9 @@ class Served(Site):
         assert done.code == 0, done
         return done.stdout
 
+    def identity(self):
+        return self.sandbox.id
+
     def overseer(self):
         """The process that starts what enforces again."""
         raise NotImplementedError
@@ -106,6 +109,9 @@ class Native(Served):
                 if Path(f"/proc/{pid}/comm").read_text().strip() == "osb-enforcer"
                 and Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"]
 
+    def log_text(self):
+        return (self.server.state / "spawner/log").read_text(errors="replace")
+
     def lifetimes(self, address):
         return lifetimes_in(run("nft", "-j", "list", "ruleset").stdout, address)
 
@@ -149,6 +155,10 @@ class Docker(Served):
 
     def enforcers(self):
         return children_of(self.overseer())
+
+    def log_text(self):
+        logged = self.docker.docker("logs", self._guard)
+        return logged.stdout + logged.stderr
 
     def lifetimes(self, address):
         listing = run("nsenter", f"--net=/proc/{self.overseer()}/ns/net", "nft", "-j", "list", "ruleset")

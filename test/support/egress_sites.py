@@ -145,6 +145,14 @@ class Site:
         """How long this address stays open, in seconds: of each entry in the packet filter."""
         raise NotImplementedError
 
+    def identity(self):
+        """By which name it stands in logs."""
+        raise NotImplementedError
+
+    def log_text(self):
+        """What controls it has logged."""
+        raise NotImplementedError
+
 
 class Bare(Site):
     """A namespace and nothing more: where all that is tried arrives."""
@@ -257,6 +265,12 @@ class Sidecar(Bare):
         self.process.send_signal(signal.SIGKILL)
         self.process.wait()
         self.api.close()
+
+    def identity(self):
+        return "one"
+
+    def log_text(self):
+        return self.log.read_text(errors="replace")
 
     def lifetimes(self, address):
         return lifetimes_in(self._netns("nft", "-j", "list", "ruleset"), address)

@@ -26,7 +26,7 @@ std::string read_text(const fs::path& file) {
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-/// Where no webhook leads: services of the host itself, and of its cloud.
+/// Where no webhook of a request leads: services of the host itself, and of its cloud.
 bool open_to_webhooks(const Address& address) {
     if (is_own_address(address)) return false;
     if (address.is_v4()) return (address.to_v4().to_uint() >> 16) != 0xa9fe;
@@ -78,6 +78,7 @@ Status Enforcer::Parts::start_names() {
     proxy.upstream = upstream_settings();
     connector =
         std::make_shared<OwnConnector>(executor, proxy.upstream, DialSettings(), open_to_webhooks);
+    operators_connector = std::make_shared<OwnConnector>(executor, proxy.upstream, DialSettings());
     dns::Neighbours neighbours;
     neighbours.gate = std::make_shared<HostNameGate>(guards);
     neighbours.sink = filter;

@@ -59,7 +59,8 @@ struct Enforcer::Parts {
     ClientId last_client = 0;
     std::shared_ptr<HostFilter> filter;
     std::unique_ptr<dns::Proxy> names;
-    std::shared_ptr<OwnConnector> connector;  ///< for webhooks
+    std::shared_ptr<OwnConnector> connector;            ///< for webhooks of requests
+    std::shared_ptr<OwnConnector> operators_connector;  ///< for the operator's
     HostTargetGate target_gate{guards};
     HostHook hook{guards};
     HostAudit audit{guards};

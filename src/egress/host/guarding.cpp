@@ -14,6 +14,7 @@ namespace {
 
 constexpr std::size_t kLongestId = 128;
 constexpr std::size_t kLongestLink = 15;
+constexpr const char* kWebhookVariable = "OPENSANDBOX_EGRESS_DENY_WEBHOOK";
 
 Error wrong(const std::string& what) {
     return Error(ErrorCode::invalid_argument, what);
@@ -169,11 +170,15 @@ Status Enforcer::Parts::set_webhook(SandboxGuard& guard) {
     WebhookSettings webhook;
     webhook.url = guard.options.deny_webhook;
     webhook.sandbox_id = guard.identity.id;
-    webhook.connect = [through = connector](http::Origin origin) {
+    const auto operators = settings.sandbox_defaults.find(kWebhookVariable);
+    const bool of_request =
+        operators == settings.sandbox_defaults.end() || operators->second != webhook.url;
+    webhook.connect = [through =
+                           of_request ? connector : operators_connector](http::Origin origin) {
         return OwnConnector::connect(through, std::move(origin));
     };
     auto made = DenialWebhook::make(executor, std::move(webhook));
-    if (!made) return made.error().within("OPENSANDBOX_EGRESS_DENY_WEBHOOK");
+    if (!made) return made.error().within(kWebhookVariable);
     guard.auditor.set_webhook(std::move(*made));
     return {};
 }

@@ -154,7 +154,8 @@ std::string_view config_skeleton() {
 # What sandboxes with a networkPolicy reach is controlled by the host (native), or by a sidecar of
 # each (docker): this program, unless `image` names another.
 # image = ""
-# docker only: "dns" judges names alone, "dns+nft" addresses, too. Native sandboxes always have both.
+# The rest is for docker: what its sidecars judge ("dns": names alone, "dns+nft": addresses, too, as
+# for native sandboxes always), and where they send metrics.
 # mode = "dns+nft"
 # disable_ipv6 = true
 # readiness_timeout_seconds = 30
@@ -172,6 +173,8 @@ std::string_view config_skeleton() {
 # Anything else, by the variables of `opensandbox egress` (specs/egress.yaml).
 # OPENSANDBOX_EGRESS_DNS_UPSTREAM = "192.0.2.53"
 # OPENSANDBOX_EGRESS_BLOCK_DOH_443 = "true"
+# What a request may set in its env as well holds for the requests that do not.
+# OPENSANDBOX_EGRESS_DENY_WEBHOOK = "http://127.0.0.1:9000/denied"
 
 [otel]
 # Histograms of requests and creates as OTLP over HTTP.

@@ -135,6 +135,18 @@ TEST_CASE("settings of egress control by their variables are checked at start",
     }
 }
 
+TEST_CASE("what only sidecars have is refused for native egress control", "[server][config]") {
+    const std::string section =
+        "[egress.environment]\nOPENSANDBOX_EGRESS_NAMESERVER_EXEMPT = \"192.0.2.53\"\n";
+    CHECK(parse_config("[runtime]\ntype = \"docker\"\n" + section, "test"));
+    for (const char* runtime : {"", "[runtime]\ntype = \"native\"\n"}) {
+        const auto refused = parse_config(runtime + section, "test");
+        REQUIRE_FALSE(refused);
+        CHECK_THAT(refused.error().message(),
+                   Catch::StartsWith("egress.environment.OPENSANDBOX_EGRESS_NAMESERVER_EXEMPT: "));
+    }
+}
+
 TEST_CASE("native egress control gets what the section says, both of names and of addresses",
           "[server][config]") {
     const auto config = parse_config(R"([egress.upstream_proxy]

@@ -246,6 +246,23 @@ TEST_CASE("each sandbox is told of its own denials", "[egress]") {
     });
 }
 
+namespace {
+
+/// What the next to connect sends, up to some text.
+std::string heard_up_to(const Listener& listener, std::string_view text) {
+    const UniqueFd peer = listener.accept();
+    std::string heard;
+    char piece[2048];
+    while (heard.find(text) == std::string::npos) {
+        const ssize_t size = ::recv(peer.get(), piece, sizeof(piece), 0);
+        if (size <= 0) break;
+        heard.append(piece, static_cast<std::size_t>(size));
+    }
+    return heard;
+}
+
+}  // namespace
+
 TEST_CASE("a sandbox's webhook is told from the host, by names that the host resolves",
           "[egress]") {
     HostWorld world;
@@ -256,18 +273,30 @@ TEST_CASE("a sandbox's webhook is told from the host, by names that the host res
         spec.environment["OPENSANDBOX_EGRESS_DENY_WEBHOOK"] = "http://hook.test:9/denied";
         CHECK(co_await enforcer.guard(spec));
         CHECK(co_await world.query(a, "evil.test") == kNoSuchName);
-        auto told = std::async(std::launch::async, [&] {
-            const UniqueFd peer = world.service.accept();
-            std::string request;
-            char piece[2048];
-            while (request.find("evil.test") == std::string::npos) {
-                const ssize_t size = ::recv(peer.get(), piece, sizeof(piece), 0);
-                if (size <= 0) break;
-                request.append(piece, static_cast<std::size_t>(size));
-            }
-            return request;
-        });
+        auto told =
+            std::async(std::launch::async, [&] { return heard_up_to(world.service, "evil.test"); });
         CHECK_THAT(co_await result_of(told),
                    Contains("POST /denied") && Contains("\"sandboxId\":\"box-egra\""));
+    });
+}
+
+TEST_CASE("a webhook on this host is told when the operator names it, not when a request does",
+          "[egress]") {
+    HostWorld world;
+    const Listener own(world.net.host, "127.0.0.1", 9099);
+    const std::string variable = "OPENSANDBOX_EGRESS_DENY_WEBHOOK";
+    world.adjust = [&](egress::EnforcerSettings& settings) {
+        settings.sandbox_defaults[variable] = "http://127.0.0.1:9099/operators";
+    };
+    world.with_enforcer([&](Enforcer& enforcer) -> Awaitable<void> {
+        egress::GuardedSpec spec = world.spec(world.net.b);
+        spec.environment[variable] = "http://127.0.0.1:9099/requests";
+        CHECK(co_await enforcer.guard(spec));
+        CHECK(co_await enforcer.guard(world.spec(world.net.a)));
+        CHECK(co_await world.query(world.net.b, "first.test") == kNoSuchName);
+        CHECK(co_await world.query(world.net.a, "second.test") == kNoSuchName);
+        auto told = std::async(std::launch::async, [&] { return heard_up_to(own, "second.test"); });
+        CHECK_THAT(co_await result_of(told),
+                   Contains("POST /operators") && Contains("\"sandboxId\":\"box-egra\""));
     });
 }
