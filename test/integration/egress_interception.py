@@ -8,11 +8,14 @@ import uuid
 import pytest
 
 from support.client import Http
-from support.egress_world import API, DENIED, OTHER, DockerWorld, NativeWorld, fetch
+from support.egress_world import API, DENIED, OTHER, PASSED, PROXY, DockerWorld, NativeWorld, fetch
 from support.shell import run
 
 POLICY = {"defaultAction": "deny", "egress": [{"action": "allow", "target": "api.example"},
-                                              {"action": "allow", "target": "*.sub.example"}]}
+                                              {"action": "allow", "target": "*.sub.example"},
+                                              {"action": "allow", "target": "passed.example"}]}
+#: The operator's.
+SETTINGS = {"OPENSANDBOX_EGRESS_MITMPROXY_IGNORE_HOSTS": "passed.example"}
 
 NODE = """
 require("https").get(process.argv[2], reply => reply.pipe(process.stdout))
@@ -106,7 +109,7 @@ WORLDS = {"native": NativeWorld, "docker": DockerWorld}
 def place(request, scratch):
     """A sandbox whose HTTPS is intercepted, and its world."""
     with WORLDS[request.param]() as world:
-        server = world.server(scratch / f"interception-{request.param}")
+        server = world.server(scratch / f"interception-{request.param}", **{"egress.environment": SETTINGS})
         try:
             server.start()
             with server.create(networkPolicy=POLICY, credentialProxy={"enabled": True}) as sandbox:
@@ -212,3 +215,55 @@ def test_quic_is_refused_so_that_clients_use_what_is_intercepted(place):
     assert outcome in ("ECONNREFUSED", "EPERM", "EHOSTUNREACH"), outcome
     assert any(r["port"] == 443 and r["protocol"] == "udp" and "quic" in r["reason"].lower()
                for r in refusals(sandbox) if r["kind"] == "address"), refusals(sandbox)
+
+
+#: Reads a URL and trusts one authority alone.
+FETCH_TRUSTING = r"""
+import ssl, sys, urllib.request
+context = ssl.create_default_context(cafile=sys.argv[2])
+try:
+    print(urllib.request.urlopen(sys.argv[1], context=context, timeout=8).status)
+except OSError as error:
+    print(getattr(error, "reason", error))
+"""
+
+
+def test_what_the_operator_lists_is_not_intercepted(place):
+    """The program meets the server's own certificate there, and nowhere else."""
+    sandbox, world = place
+    sandbox.agent.write("/tmp/authority.pem", world.authority.read_bytes())
+
+    def read(url):
+        return sandbox.run(["python3", "-c", FETCH_TRUSTING, url, "/tmp/authority.pem"]).stdout.strip()
+
+    asked = path()
+    assert read(f"https://passed.example{asked}") == "200"
+    assert world.requests(asked)[0]["address"] == PASSED
+    assert "CERTIFICATE_VERIFY_FAILED" in read(f"https://api.example{path()}")
+    # Names still count: this is the listed one's address and another's name.
+    unseen = path()
+    outcome = attempt(sandbox, PASSED, name="api.example", path=unseen)
+    assert [r["address"] for r in world.requests(unseen)] in ([], [API]), outcome
+    assert attempt(sandbox, PASSED, name="denied.example", path=unseen) in ("ECONNRESET", "tls", "closed")
+
+
+def test_intercepted_requests_leave_by_the_operators_proxy(place, scratch):
+    _, world = place
+    proxy = {"url": f"http://{PROXY}:3128", "authorization": "Basic b3BlcmF0b3I6c2VjcmV0",
+             "ca_cert_path": str(world.authority)}
+    server = world.server(scratch / f"proxied-{type(world).__name__}", egress={"upstream_proxy": proxy})
+    try:
+        server.start()
+        with server.create(networkPolicy=POLICY, credentialProxy={"enabled": True}) as sandbox:
+            asked = path()
+            assert fetch(sandbox, f"https://api.example{asked}").startswith("200")
+            assert len(world.requests(asked)) == 1
+            [(target, said)] = world.proxied()
+            assert target in (f"CONNECT {API}:443", "CONNECT api.example:443")
+            assert said == proxy["authorization"]
+            # What the policy denies is not handed to the proxy either.
+            assert not fetch(sandbox, f"https://denied.example{path()}").startswith("200")
+            assert len(world.proxied()) == 1
+            assert "secret" not in sandbox.sh("env") and "b3BlcmF0b3" not in sandbox.sh("env")
+    finally:
+        server.destroy()

@@ -18,9 +18,10 @@ from support.shell import eventually, run
 
 RESOLVER = "203.0.113.53"
 API, OTHER, DENIED, UNNAMED = "203.0.113.10", "203.0.113.11", "203.0.113.12", "203.0.113.13"
+PASSED, PROXY = "203.0.113.14", "203.0.113.80"
 #: A name's address. INNER leads to where no name of the outside may lead.
 NAMES = {"api.example": API, "other.example": OTHER, "denied.example": DENIED,
-         "deep.sub.example": API, "inner.example": "10.99.0.1"}
+         "deep.sub.example": API, "passed.example": PASSED, "inner.example": "10.99.0.1"}
 
 _SERVERS = r'''
 import http.server, json, os, socketserver, ssl, sys, threading
@@ -81,6 +82,51 @@ open(directory + "/ready", "w").close()
 '''
 
 
+#: A proxy that knows CONNECT alone.
+_PROXY = r'''
+import asyncio, json, sys
+
+address, directory, names = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
+
+
+async def pump(reader, writer):
+    try:
+        while data := await reader.read(65536):
+            writer.write(data)
+            await writer.drain()
+    except OSError:
+        pass
+    writer.close()
+
+
+async def serve(reader, writer):
+    try:
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        method, target, _ = head.split("\r\n")[0].split(" ")
+        said = [line.split(": ", 1)[1] for line in head.split("\r\n")
+                if line.lower().startswith("proxy-authorization: ")]
+        with open(directory + "/proxied", "a") as log:
+            log.write(f"{method} {target}\t{','.join(said)}\n")
+        if method != "CONNECT":
+            writer.write(b"HTTP/1.1 405 CONNECT only\r\nContent-Length: 0\r\n\r\n")
+            return writer.close()
+        host, port = target.rsplit(":", 1)
+        there = await asyncio.open_connection(names.get(host, host), int(port))
+    except (OSError, ValueError, asyncio.IncompleteReadError):
+        return writer.close()
+    writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
+    await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
+
+
+async def main():
+    await asyncio.start_server(serve, address, 3128)
+    await asyncio.Event().wait()
+
+
+asyncio.run(main())
+'''
+
+
 class World:
     """Until a runtime's sandboxes are plugged in, nobody is there."""
 
@@ -98,7 +144,7 @@ class World:
         try:
             run("ip", "netns", "add", self.name)
             self._inside("link", "set", "lo", "up")
-            for address in (RESOLVER, *sorted(set(NAMES.values())), UNNAMED):
+            for address in (RESOLVER, PROXY, *sorted(set(NAMES.values())), UNNAMED):
                 self._inside("addr", "add", f"{address}/32", "dev", "lo")
             self._certify()
             self._serve()
@@ -135,8 +181,9 @@ class World:
                     "--user=root", "--pid-file=", "--bind-interfaces", f"--listen-address={RESOLVER}",
                     "--local-ttl=120", "--local=/example/", "--log-queries",
                     f"--log-facility={self.directory}/queries", *records)
-        self._start(sys.executable, "-c", _SERVERS, self.directory, API, OTHER, DENIED, UNNAMED,
+        self._start(sys.executable, "-c", _SERVERS, self.directory, API, OTHER, DENIED, UNNAMED, PASSED,
                     NAMES["inner.example"])
+        self._start(sys.executable, "-c", _PROXY, PROXY, self.directory, json.dumps(NAMES))
         eventually((self.directory / "ready").exists, 20, 0.02, "the servers of the world")
         eventually(lambda: "started" in self._text("queries"), 20, 0.02, "its name server")
 
@@ -153,6 +200,10 @@ class World:
     def requests(self, path):
         """What the servers were asked on this path, in order."""
         return [r for r in map(json.loads, self._text("requests").splitlines()) if r["path"] == path]
+
+    def proxied(self):
+        """What the world's proxy (PROXY:3128) was asked for: target and authorization."""
+        return [tuple(line.split("\t")) for line in self._text("proxied").splitlines()]
 
     def asked(self, name):
         """The queries for a name that arrived at the name server."""
