@@ -1,12 +1,12 @@
 #include "agent/bootstrap.hpp"
 
 #include "agent/agent.hpp"
-#include "agent/certificates.hpp"
 #include "agent/clone3_filter.hpp"
 #include "agent/files/replacement_file.hpp"
 #include "agent/process/spawn.hpp"
 #include "agent/role.hpp"
 #include "agent/session/shell_state.hpp"
+#include "agent/trust/egress_certificate.hpp"
 #include "base/log.hpp"
 #include "base/unique_fd.hpp"
 

@@ -152,6 +152,17 @@ CLIENTS_OF = [("native", client) for client in CLIENTS] + [("docker", "python"),
 def test_programs_inside_trust_what_intercepts(place, client, request):
     """What answers for the names of the world has a certificate of an authority that nothing inside
     knows: who reads a reply has it from the interceptor."""
+    reads_by(client, place, request)
+
+
+@pytest.mark.parametrize("place", ["native"], indirect=True, scope="module")
+@pytest.mark.parametrize("client", sorted(set(CLIENTS) - {"node", "requests"}))
+def test_they_do_so_without_their_environment(place, client, request):
+    """By the system's store; the two that are not here have roots of their own."""
+    reads_by(client, place, request, ["env", "-i", "PATH=/usr/bin:/bin", "HOME=/root"])
+
+
+def reads_by(client, place, request, before=()):
     sandbox, world = place
     argv, program = CLIENTS[client]
     if client == "go":
@@ -160,7 +171,7 @@ def test_programs_inside_trust_what_intercepts(place, client, request):
     if program:
         sandbox.agent.write(program[0], program[1].encode())
     asked = path()
-    done = sandbox.run([*argv, f"https://api.example{asked}"])
+    done = sandbox.run([*before, *argv, f"https://api.example{asked}"])
     # git asks for a part of a repository.
     seen = [r for p in (asked, f"{asked}/info/refs?service=git-upload-pack") for r in world.requests(p)]
     assert [r["tls"] for r in seen] == [True], (done, seen)

@@ -91,12 +91,11 @@ address, directory, names = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 
 async def pump(reader, writer):
     try:
-        while data := await reader.read(65536):
-            writer.write(data)
+        while not reader.at_eof():
+            writer.write(await reader.read(65536))
             await writer.drain()
-    except OSError:
-        pass
-    writer.close()
+    finally:
+        writer.close()
 
 
 async def serve(reader, writer):
@@ -115,7 +114,7 @@ async def serve(reader, writer):
     except (OSError, ValueError, asyncio.IncompleteReadError):
         return writer.close()
     writer.write(b"HTTP/1.1 200 Connected\r\n\r\n")
-    await asyncio.gather(pump(reader, there[1]), pump(there[0], writer))
+    await asyncio.gather(pump(reader, there[1]), pump(there[0], writer), return_exceptions=True)
 
 
 async def main():

@@ -50,8 +50,8 @@ struct EnforcerSettings {
     std::vector<AddressBlock> doh_servers;  ///< empty with block_doh: all of TCP port 443
     /// Hosts that are not intercepted, of all sandboxes.
     PassThroughList passed;
-    /// Variables as in GuardedSpec, for the sandboxes whose requests set none. This webhook may
-    /// be anywhere; one of a request is not told when it is a service of this host's or its cloud's.
+    /// Variables as in GuardedSpec, for the sandboxes whose requests set none. The webhook among
+    /// them may be anywhere; one of a request must not be a service of this host or its cloud.
     std::map<std::string, std::string> sandbox_defaults;
     std::string upstream_trust_directory = "/etc/ssl/certs";
     std::string upstream_extra_ca;             ///< a PEM file, or empty

@@ -95,15 +95,4 @@ Result<std::string> make_java_trust_store(const std::vector<CertificateHandle>& 
     return std::string(data, static_cast<std::size_t>(size));
 }
 
-bool java_store_holds(std::string_view store, const CertificateHandle& certificate) {
-    unsigned char* encoded = nullptr;
-    const int size = i2d_X509(certificate.get(), &encoded);
-    if (size <= 0) return false;
-    const std::string_view wanted(reinterpret_cast<const char*>(encoded),
-                                  static_cast<std::size_t>(size));
-    const bool found = store.find(wanted) != std::string_view::npos;
-    OPENSSL_free(encoded);
-    return found;
-}
-
 }  // namespace opensandbox::egress

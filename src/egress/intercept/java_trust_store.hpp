@@ -17,8 +17,4 @@ std::vector<CertificateHandle> read_certificates(std::string_view pem);
 Result<std::string> make_java_trust_store(const std::vector<CertificateHandle>& roots,
                                           const std::string& password);
 
-/// Whether a keystore of Java's holds this certificate. They stand in it as they are (JKS, PKCS#12
-/// without encryption); false for a store that hides them.
-bool java_store_holds(std::string_view store, const CertificateHandle& certificate);
-
 }  // namespace opensandbox::egress

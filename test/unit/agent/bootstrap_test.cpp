@@ -1,10 +1,10 @@
 #include "agent/bootstrap.hpp"
 
 #include "agent/agent.hpp"
-#include "agent/certificates.hpp"
 #include "agent/clone3_filter.hpp"
 #include "agent/log_file.hpp"
 #include "agent/session/shell_state.hpp"
+#include "agent/trust/egress_certificate.hpp"
 #include "agent_process.hpp"
 #include "printable.hpp"
 

@@ -1,4 +1,4 @@
-#include "agent/certificates.hpp"
+#include "agent/trust/egress_certificate.hpp"
 #include "agent_process.hpp"
 #include "support/tls_server.hpp"
 
@@ -125,18 +125,97 @@ TEST_CASE("Node trusts what the bootstrap says") {
     world.check("node " + program, false);
 }
 
+namespace {
+
+std::string java_program(const TrustWorld& world) {
+    return world.scratch.file("Get.java",
+                              "import java.net.URI;\nimport java.nio.charset.StandardCharsets;\n"
+                              "public class Get {\n"
+                              "    public static void main(String[] a) throws Exception {\n"
+                              "        try (var in = URI.create(a[0]).toURL().openStream()) {\n"
+                              "            System.out.println(new String(in.readAllBytes(), "
+                              "StandardCharsets.UTF_8));\n"
+                              "        }\n    }\n}\n");
+}
+
+}  // namespace
+
 TEST_CASE("Java trusts what the bootstrap says") {
     const TrustWorld world;
-    const std::string program =
-        world.scratch.file("Get.java",
-                           "import java.net.URI;\nimport java.nio.charset.StandardCharsets;\n"
-                           "public class Get {\n"
-                           "    public static void main(String[] a) throws Exception {\n"
-                           "        try (var in = URI.create(a[0]).toURL().openStream()) {\n"
-                           "            System.out.println(new String(in.readAllBytes(), "
-                           "StandardCharsets.UTF_8));\n"
-                           "        }\n    }\n}\n");
-    world.check("java " + program);
+    world.check("java " + java_program(world));
+}
+
+TEST_CASE("a JDK's own store gets the certificate, if it is of the kind that can") {
+    const TrustWorld world;
+    const std::string roots = world.scratch.at("etc/ssl/certs/ca-certificates.crt");
+    const std::string store = world.scratch.at("jdk/lib/security/cacerts");
+    std::filesystem::create_directories(world.scratch.at("jdk/lib/security"));
+    const std::string keytool = "keytool -storepass changeit -keystore " + store;
+    Environment environment({{"PATH", "/none"}, {"JAVA_HOME", "/jdk"}});
+    for (const char* kind : {"JKS", "PKCS12"}) {
+        INFO(kind);
+        std::filesystem::remove(store);
+        INFO(said(world.plain, keytool + " -importcert -noprompt -alias first -storetype " + kind +
+                                   " -file " + roots));
+        EgressCertificate(world.scratch.path()).trust(environment);
+        const bool jks = std::string_view(kind) == "JKS";
+        CHECK(environment.get("JAVA_TOOL_OPTIONS").has_value() == !jks);
+        const std::string listed = said(world.plain, keytool + " -list");
+        INFO(listed);
+        CHECK((listed.find("debian:opensandbox-mitmproxy-ca.pem") != std::string::npos) == jks);
+        CHECK(listed.find(jks ? "contains 2 entries" : "contains 1 entry") != std::string::npos);
+        if (!jks) continue;
+        const std::string java =
+            "java -Djavax.net.ssl.trustStore=" + store + " " + java_program(world) + " ";
+        for (const TlsServer* server : {&world.intercepted, &world.direct})
+            CHECK(said(world.plain, java + world.url(*server)).find("reached") !=
+                  std::string::npos);
+        // Once more: it is there already.
+        const auto size = std::filesystem::file_size(store);
+        EgressCertificate(world.scratch.path()).trust(environment);
+        CHECK(std::filesystem::file_size(store) == size);
+    }
+}
+
+TEST_CASE("the system's store of Debian gets the certificate without its tool") {
+    const TrustWorld world;
+    const std::string certificates = world.scratch.at("etc/ssl/certs");
+    const std::string bundle = certificates + "/ca-certificates.crt";
+    const std::string own = world.scratch.at("usr/local/share/ca-certificates");
+    std::filesystem::create_directories(own);
+    Environment environment({{"PATH", "/none"}});
+    const auto trust = [&] { EgressCertificate(world.scratch.path()).trust(environment); };
+    trust();
+    CHECK_FALSE(environment.get("WGETRC"));
+    for (const TlsServer* server : {&world.intercepted, &world.direct}) {
+        CHECK(said(world.plain, "curl -sS --cacert " + bundle + " " + world.url(*server)) ==
+              "reached");
+    }
+    const std::string certificate = EgressCertificate(world.scratch.path()).certificate();
+    CHECK(said(world.plain, "openssl verify -CApath " + certificates + " " + certificate) ==
+          certificate + ": OK\n");
+    CHECK(std::filesystem::exists(own + "/opensandbox-mitmproxy-ca.crt"));
+    const auto entries = [&] {
+        return std::distance(std::filesystem::directory_iterator(certificates), {});
+    };
+    const auto size = std::filesystem::file_size(bundle);
+    CHECK(entries() == 3);
+    trust();
+    CHECK(std::filesystem::file_size(bundle) == size);
+    CHECK(entries() == 3);
+}
+
+TEST_CASE("a store that others follow is left to its tool") {
+    const TrustWorld world;
+    const std::string bundle = world.scratch.at("etc/ssl/certs/ca-certificates.crt");
+    std::filesystem::create_directories(world.scratch.at("usr/local/share/ca-certificates"));
+    std::filesystem::create_directories(world.scratch.at("etc/ca-certificates/update.d"));
+    world.scratch.file("etc/ca-certificates/update.d/mono-keystore", "#!/bin/sh\n");
+    const auto size = std::filesystem::file_size(bundle);
+    Environment environment({{"PATH", "/none"}});
+    EgressCertificate(world.scratch.path()).trust(environment);
+    CHECK(std::filesystem::file_size(bundle) == size);
+    CHECK(environment.get("WGETRC"));
 }
 
 TEST_CASE("Go trusts what the bootstrap says") {

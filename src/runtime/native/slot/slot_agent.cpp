@@ -1,6 +1,6 @@
 #include "runtime/native/slot/slot_agent.hpp"
 
-#include "agent/certificates.hpp"
+#include "agent/trust/egress_certificate.hpp"
 #include "base/log.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/kernel/signals.hpp"

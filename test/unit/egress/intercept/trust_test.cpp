@@ -1,6 +1,7 @@
 #include "egress/intercept/trust.hpp"
 
 #include "egress/intercept/certificate_authority.hpp"
+#include "egress/intercept/java_key_store.hpp"
 #include "egress/intercept/java_trust_store.hpp"
 #include "support/catch_result.hpp"
 #include "tls_peers.hpp"
@@ -112,4 +113,26 @@ TEST_CASE("the store for Java holds every root, marked as trusted", "[egress]") 
     const auto other = read_certificates(pem_of(issue("root one", "", nullptr)));
     CHECK_FALSE(java_store_holds(*store, other.front()));
     CHECK_FALSE(java_store_holds("", other.front()));
+}
+
+TEST_CASE("a store of Java's that is not understood is not written", "[egress]") {
+    const auto own = read_certificates(pem_of(issue("interceptor", "", nullptr)));
+    const auto now = std::chrono::system_clock::now();
+    // Of no entries, sealed by "changeit".
+    const std::string empty(
+        "\xfe\xed\xfe\xed\0\0\0\2\0\0\0\0"
+        "\xe2\x68\x6e\x45\xfb\x43\xdf\xa4\xd9\x92"
+        "\xdd\x41\xce\xb6\xb2\x1c\x63\x30\xd7\x92",
+        32);
+    const auto made = add_to_java_store(empty, own.front(), "a", "changeit", now);
+    REQUIRE(made);
+    CHECK(java_store_holds(*made, own.front()));
+    CHECK(made->substr(0, 12) == std::string("\xfe\xed\xfe\xed\0\0\0\2\0\0\0\1", 12));
+    CHECK(add_to_java_store(*made, own.front(), "b", "changeit", now));
+    CHECK_FALSE(add_to_java_store(empty, own.front(), "a", "another", now));
+    for (std::size_t size = 0; size < made->size(); size += 7)
+        CHECK_FALSE(add_to_java_store(made->substr(0, size), own.front(), "a", "changeit", now));
+    std::string damaged = *made;
+    damaged[20] ^= 1;
+    CHECK_FALSE(add_to_java_store(damaged, own.front(), "a", "changeit", now));
 }

@@ -1,9 +1,11 @@
-#include "agent/certificates.hpp"
+#include "agent/trust/egress_certificate.hpp"
 
 #include "agent/files/replacement_file.hpp"
 #include "agent/process/spawn.hpp"
+#include "agent/trust/java_stores.hpp"
+#include "agent/trust/public_file.hpp"
+#include "agent/trust/system_store.hpp"
 #include "base/log.hpp"
-#include "base/unique_fd.hpp"
 #include "egress/intercept/java_trust_store.hpp"
 
 #include <sys/stat.h>
@@ -26,7 +28,6 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kPoll{200};
 constexpr std::chrono::seconds kToolLimit{60};
-constexpr std::size_t kMaxBundle = std::size_t{16} << 20;
 
 constexpr std::array kBundles{
     "/etc/ssl/certs/ca-certificates.crt",
@@ -34,36 +35,6 @@ constexpr std::array kBundles{
     "/etc/ssl/cert.pem",
     "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
 };
-
-/// Where distributions have the JDK look.
-constexpr std::array kJavaStores{"/etc/ssl/certs/java/cacerts", "/etc/pki/java/cacerts"};
-
-std::optional<std::string> read_file(const std::string& path) {
-    UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-    struct stat info{};
-    if (!file || ::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
-    std::string text;
-    std::array<char, 64 * 1024> piece;
-    while (text.size() < kMaxBundle) {
-        ssize_t got = ::read(file.get(), piece.data(), piece.size());
-        if (got < 0 && errno == EINTR) continue;
-        if (got < 0) return std::nullopt;
-        if (got == 0) return text;
-        text.append(piece.data(), static_cast<std::size_t>(got));
-    }
-    return std::nullopt;
-}
-
-/// Writes a file whole or not at all.
-bool write_file(const std::string& path, const std::string& text) {
-    auto file = ReplacementFile::open(path, true);
-    return file && file->write(text) && file->commit(Permission());
-}
-
-/// The same, for all to read.
-bool write_public(const std::string& path, const std::string& text) {
-    return write_file(path, text) && ::chmod(path.c_str(), 0644) == 0;
-}
 
 void set_if_unset(Environment& environment, const char* name, const std::string& value) {
     if (!environment.get(name)) environment.set(name, value);
@@ -150,8 +121,7 @@ bool EgressCertificate::wait(std::chrono::milliseconds limit) const {
 }
 
 bool EgressCertificate::place(const std::string& pem) const {
-    return make_directories(root_ + "/opt/opensandbox") && write_file(certificate(), pem) &&
-           ::chmod(certificate().c_str(), 0644) == 0;
+    return write_public(certificate(), pem);
 }
 
 std::string EgressCertificate::public_bundle() const {
@@ -175,20 +145,25 @@ bool EgressCertificate::merge() const {
 }
 
 bool EgressCertificate::install(const Environment& environment) const {
+    const auto own = read_file(certificate());
+    if (own && add_to_system_store(root_, *own)) return true;
     struct Store {
         const char* directory;
+        const char* file;
         std::vector<std::string> refresh;
     };
-    const std::array<Store, 2> stores{
-        Store{"/usr/local/share/ca-certificates", {"update-ca-certificates"}},
-        Store{"/etc/pki/ca-trust/source/anchors", {"update-ca-trust", "extract"}}};
+    const std::array<Store, 2> stores{Store{"/usr/local/share/ca-certificates",
+                                            "/opensandbox-mitmproxy-ca.crt",
+                                            {"update-ca-certificates"}},
+                                      Store{"/etc/pki/ca-trust/source/anchors",
+                                            "/opensandbox-mitmproxy-ca.pem",
+                                            {"update-ca-trust", "extract"}}};
     for (const Store& store : stores) {
         std::string directory = root_ + store.directory;
-        std::string target = directory + "/opensandbox-mitmproxy-ca.crt";
+        std::string target = directory + store.file;
         std::vector<std::string> copy{"cp", certificate(), target};
-        auto own = read_file(certificate());
         bool placed = exists(directory) && own &&
-                      (write_file(target, *own) || run_tool(copy, environment, true));
+                      (write_public(target, *own) || run_tool(copy, environment, true));
         if (placed && run_tool(store.refresh, environment, true)) return true;
     }
     log::warn("the egress certificate is not in the system's store");
@@ -224,21 +199,10 @@ void EgressCertificate::name_bundle(Environment& environment, bool installed) co
     }
 }
 
-/// Not every image has what keeps Java's store in step with the system's.
-bool EgressCertificate::is_in_javas_store() const {
-    const auto pem = read_file(certificate());
-    const auto own = egress::read_certificates(pem.value_or(""));
-    if (own.empty()) return false;
-    return std::ranges::any_of(kJavaStores, [&](const char* path) {
-        const auto store = read_file(root_ + path);
-        return store && egress::java_store_holds(*store, own.front());
-    });
-}
-
-void EgressCertificate::trust_in_java(Environment& environment, bool installed) const {
-    const bool there =
-        !environment.get("JAVA_HOME").value_or("").empty() || has_tool("java", environment);
-    if (!there || (installed && is_in_javas_store())) return;
+void EgressCertificate::trust_in_java(Environment& environment) const {
+    const auto stores = java_stores(root_, environment);
+    const auto own = read_file(certificate());
+    if (stores.empty() || !own || add_to_java_stores(stores, *own)) return;
     std::string options(environment.get("JAVA_TOOL_OPTIONS").value_or(""));
     if (options.find("javax.net.ssl.trustStore") != std::string::npos) return;
     constexpr const char* kPassword = "changeit";  // as JDKs have it: nothing in it is secret
@@ -267,7 +231,7 @@ void EgressCertificate::trust(Environment& environment) const {
     set_if_unset(environment, "DENO_CERT", certificate());
     if (!whole) return;
     name_bundle(environment, installed);
-    trust_in_java(environment, installed);
+    trust_in_java(environment);
 }
 
 }  // namespace opensandbox::agent

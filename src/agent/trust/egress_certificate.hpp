@@ -13,8 +13,8 @@ namespace opensandbox::agent {
 /// /opt/opensandbox/merged-ca-certificates.pem, and sets NODE_EXTRA_CA_CERTS, REQUESTS_CA_BUNDLE
 /// and SSL_CERT_FILE. Beyond the contract, and unless they are set: the variables of curl, pip,
 /// git, Cargo, npm, Deno and AWS's clients; for wget a file where the system's store could not be
-/// changed; for Java, where there is one that does not read the system's store, the same
-/// certificates as /opt/opensandbox/merged-ca-certificates.p12, named in JAVA_TOOL_OPTIONS. What
+/// changed; for Java an entry in its own store, or where that cannot be the same certificates as
+/// /opt/opensandbox/merged-ca-certificates.p12, named in JAVA_TOOL_OPTIONS. What
 /// cannot be done is logged and left. Blocks.
 class EgressCertificate {
   public:
@@ -38,8 +38,7 @@ class EgressCertificate {
     [[nodiscard]] std::string public_bundle() const;
     [[nodiscard]] bool merge() const;
     void name_bundle(Environment& environment, bool installed) const;
-    void trust_in_java(Environment& environment, bool installed) const;
-    [[nodiscard]] bool is_in_javas_store() const;
+    void trust_in_java(Environment& environment) const;
     /// Whether it is in the system's store now.
     [[nodiscard]] bool install(const Environment& environment) const;
     void import_into_nss(const Environment& environment) const;
