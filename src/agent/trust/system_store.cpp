@@ -6,9 +6,11 @@
 #include <openssl/x509.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <string_view>
 #include <unistd.h>
 
 namespace opensandbox::agent {
@@ -25,12 +27,17 @@ constexpr const char* kLink = "opensandbox-mitmproxy-ca.pem";
 /// Of names with the same hash.
 constexpr int kMaxSameHash = 16;
 
-/// Programs that keep stores of their own in step with this one; Java's is seen to elsewhere.
+/// Of Debian and Alpine: links by hash, which are made here, and Java's stores, which are seen to
+/// elsewhere.
+constexpr std::array<std::string_view, 3> kKnownHooks{"certhash", "jks-keystore", "java-cacerts"};
+
+/// Programs that keep stores of their own in step with this one.
 bool has_other_hooks(const std::string& root) {
     std::error_code failure;
     for (const auto& hook : fs::directory_iterator(root + kHooks, failure)) {
         const std::string name = hook.path().filename();
-        if (name != "jks-keystore" && !name.starts_with('.')) return true;
+        if (!name.starts_with('.') && std::ranges::find(kKnownHooks, name) == kKnownHooks.end())
+            return true;
     }
     return false;
 }
