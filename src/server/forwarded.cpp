@@ -1,5 +1,7 @@
 #include "server/forwarded.hpp"
 
+#include "net/unmapped_address.hpp"
+
 #include <boost/asio/ip/address.hpp>
 
 #include <algorithm>
@@ -23,11 +25,7 @@ std::optional<address> address_in(std::string_view entry) {
     boost::system::error_code failed;
     address parsed = boost::asio::ip::make_address(entry, failed);
     if (failed) return std::nullopt;
-    // A socket of both families shows IPv4 peers as IPv6 ones.
-    if (parsed.is_v6() && parsed.to_v6().is_v4_mapped()) {
-        return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, parsed.to_v6());
-    }
-    return parsed;
+    return net::unmapped(parsed);
 }
 
 bool is_trusted(const address& who, const std::vector<egress::AddressBlock>& trusted) {

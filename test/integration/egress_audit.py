@@ -8,7 +8,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from support.egress_fixtures import internet  # noqa: F401
+from support.egress_fixtures import internet, with_settings  # noqa: F401
 from support.egress_internet import DIRECT
 from support.egress_served import Docker, Native
 from support.egress_sites import Sidecar
@@ -63,10 +63,8 @@ def receiver(internet):  # noqa: F811
 
 @pytest.fixture(scope="module", params=[Sidecar, Native, Docker], ids=lambda kind: kind.name)
 def site(request, internet, receiver):  # noqa: F811
-    told = type("Told", (request.param,), {
-        "name": f"told-{request.param.name}",
-        "variables": {"OPENSANDBOX_EGRESS_DENY_WEBHOOK": receiver.url}})
-    with told(internet) as site:
+    settings = {"OPENSANDBOX_EGRESS_DENY_WEBHOOK": receiver.url}
+    with with_settings(request.param, f"told-{request.param.name}", settings)(internet) as site:
         site.allow("good.example")
         yield site
 

@@ -2,16 +2,12 @@
 
 import pytest
 
-from support.egress_fixtures import REFUSED, internet  # noqa: F401
+from support.egress_fixtures import REFUSED, internet, with_settings  # noqa: F401
 from support.egress_internet import DENIED, DIRECT, DIRECT6, GOOD, OTHER_RESOLVER, RESOLVER
 from support.egress_served import Docker, Native
 from support.egress_sites import Sidecar, rule
 
 BLOCK = {"OPENSANDBOX_EGRESS_BLOCK_DOH_443": "true"}
-
-
-def with_settings(kind, name, settings):
-    return type(f"{kind.__name__}WithSettings", (kind,), {"name": name, "variables": settings})
 
 
 @pytest.fixture(scope="module", params=[Sidecar, Native, Docker], ids=lambda kind: kind.name)

@@ -67,10 +67,10 @@ CLIENTS = {
 #: request, what it says first instead of a hello.
 ATTEMPT = r'''
 import errno, json, socket, ssl, sys
-address, name, host, path, plain, port = json.loads(sys.argv[1])
+address, name, host, path, plain = json.loads(sys.argv[1])
 context = ssl._create_unverified_context()
 try:
-    with socket.create_connection((address, port), 5) as connection:
+    with socket.create_connection((address, 443), 5) as connection:
         if plain:
             connection.sendall(plain.encode())
         else:
@@ -123,8 +123,8 @@ def path():
     return "/" + uuid.uuid4().hex
 
 
-def attempt(sandbox, address, *, name, host=None, path="/", plain=None, port=443):
-    words = json.dumps([address, name, host or name, path, plain, port])
+def attempt(sandbox, address, *, name, host=None, path="/", plain=None):
+    words = json.dumps([address, name, host or name, path, plain])
     return sandbox.run(["python3", "-c", ATTEMPT, words]).stdout.strip()
 
 

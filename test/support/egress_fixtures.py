@@ -13,6 +13,11 @@ REFUSED = ("ECONNREFUSED", "EPERM", "EACCES", "EHOSTUNREACH", "ENETUNREACH", "EA
            "ENOBUFS", "no name")
 
 
+def with_settings(kind, name, variables):
+    """A kind of sandbox under another name, whose operator has set these variables."""
+    return type(f"{kind.__name__}WithSettings", (kind,), {"name": name, "variables": variables})
+
+
 @pytest.fixture(scope="module")
 def internet():
     with Internet() as internet:

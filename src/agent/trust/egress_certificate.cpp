@@ -13,8 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
-#include <fcntl.h>
 #include <filesystem>
 #include <optional>
 #include <signal.h>
@@ -205,18 +203,18 @@ void EgressCertificate::trust_in_java(Environment& environment) const {
     if (stores.empty() || !own || add_to_java_stores(stores, *own)) return;
     std::string options(environment.get("JAVA_TOOL_OPTIONS").value_or(""));
     if (options.find("javax.net.ssl.trustStore") != std::string::npos) return;
-    constexpr const char* kPassword = "changeit";  // as JDKs have it: nothing in it is secret
     const std::string path = root_ + "/opt/opensandbox/merged-ca-certificates.p12";
     const auto bundle = read_file(merged());
     if (!bundle) return;
-    const auto store = egress::make_java_trust_store(egress::read_certificates(*bundle), kPassword);
+    const auto store =
+        egress::make_java_trust_store(egress::read_certificates(*bundle), kJavaStorePassword);
     if (!store || !write_public(path, *store)) {
         log::warn("Java does not trust the egress certificate");
         return;
     }
-    options +=
-        (options.empty() ? "" : " ") + ("-Djavax.net.ssl.trustStore=" + path) +
-        " -Djavax.net.ssl.trustStoreType=PKCS12 -Djavax.net.ssl.trustStorePassword=" + kPassword;
+    options += (options.empty() ? "" : " ") + ("-Djavax.net.ssl.trustStore=" + path) +
+               " -Djavax.net.ssl.trustStoreType=PKCS12 -Djavax.net.ssl.trustStorePassword=" +
+               kJavaStorePassword;
     environment.set("JAVA_TOOL_OPTIONS", options);
 }
 

@@ -16,7 +16,6 @@ namespace fs = std::filesystem;
 
 /// As ca-certificates-java names what it takes from the system's store: it replaces this by that.
 constexpr const char* kAlias = "debian:opensandbox-mitmproxy-ca.pem";
-constexpr const char* kPassword = "changeit";  // as JDKs have it: nothing in a store is secret
 
 /// The folder above the bin that `java` of PATH is in; empty without one.
 std::string home_in_path(const Environment& environment) {
@@ -40,8 +39,8 @@ bool add_to(const std::string& path, const std::string& pem) {
     const auto store = read_file(path);
     if (certificates.empty() || !store) return false;
     if (egress::java_store_holds(*store, certificates.front())) return true;
-    const auto made = egress::add_to_java_store(*store, certificates.front(), kAlias, kPassword,
-                                                std::chrono::system_clock::now());
+    const auto made = egress::add_to_java_store(
+        *store, certificates.front(), kAlias, kJavaStorePassword, std::chrono::system_clock::now());
     return made && write_public(path, *made);
 }
 

@@ -7,6 +7,9 @@
 
 namespace opensandbox::agent {
 
+/// Of the JDKs' own stores, and of the one that is made here: nothing in a store is secret.
+inline constexpr const char* kJavaStorePassword = "changeit";
+
 /// The stores of trusted certificates of the JDKs that programs of this environment find, in
 /// JAVA_HOME and by PATH: paths below `root`. A JDK without one is named by the path where it would
 /// be. Blocks.

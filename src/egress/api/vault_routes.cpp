@@ -9,15 +9,10 @@ namespace {
 
 constexpr std::string_view kVault = "/credential-vault";
 
-/// The peer without the form that IPv4 takes on a socket for both families.
 Address peer_of(const http::Exchange& exchange) {
     boost::system::error_code failed;
     const Address address = boost::asio::ip::make_address(exchange.peer_address(), failed);
-    if (failed) return {};
-    if (address.is_v6() && address.to_v6().is_v4_mapped()) {
-        return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6());
-    }
-    return address;
+    return failed ? Address() : address;
 }
 
 http::Response document(int status, const Result<std::string>& text) {

@@ -2,18 +2,17 @@
 
 #include "base/unique_fd.hpp"
 #include "egress/dns/arrival.hpp"
+#include "net/unmapped_address.hpp"
 
 #include <boost/asio/ip/udp.hpp>
 #include <sys/socket.h>
 
 namespace opensandbox::egress {
 
-bool is_own_address(const Address& address) {
-    namespace ip = boost::asio::ip;
-    if (address.is_v6() && address.to_v6().is_v4_mapped())
-        return is_own_address(ip::make_address_v4(ip::v4_mapped, address.to_v6()));
+bool is_own_address(const Address& given) {
+    const Address address = net::unmapped(given);
     if (address.is_loopback() || address.is_unspecified()) return true;
-    const ip::udp::endpoint target(address, 9);
+    const boost::asio::ip::udp::endpoint target(address, 9);
     const UniqueFd fd(
         ::socket(target.data()->sa_family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
     if (!fd) return true;

@@ -31,8 +31,8 @@ bool has(const List& list, std::string_view item) {
 std::map<std::string, std::string> sandbox_defaults(const EnvironmentLookup& operators) {
     std::map<std::string, std::string> defaults;
     for (const std::string_view suffix : kOfASandbox) {
-        std::string name = std::string(kPrefix) + std::string(suffix);
         if (suffix == kTransparent) continue;
+        std::string name = std::string(kPrefix) + std::string(suffix);
         if (auto value = operators(name)) defaults.emplace(std::move(name), std::move(*value));
     }
     return defaults;

@@ -1,6 +1,7 @@
 #include "egress/vault/preconditions.hpp"
 
 #include "http/fields.hpp"
+#include "net/unmapped_address.hpp"
 
 #include <algorithm>
 
@@ -19,19 +20,13 @@ std::optional<std::string_view> missing_condition(const VaultConditions& conditi
 
 namespace {
 
-/// A socket of both families shows IPv4 peers as IPv6 ones.
-Address plain(const Address& address) {
-    if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address;
-    return boost::asio::ip::make_address_v4(boost::asio::ip::v4_mapped, address.to_v6());
-}
-
 bool ends_with_loopback(std::string_view forwarded_for) {
     std::string_view last = forwarded_for.substr(forwarded_for.rfind(',') + 1);
     while (last.starts_with(' '))
         last.remove_prefix(1);
     boost::system::error_code failed;
     const Address client = boost::asio::ip::make_address(last, failed);
-    return !failed && plain(client).is_loopback();
+    return !failed && net::unmapped(client).is_loopback();
 }
 
 }  // namespace
@@ -39,7 +34,7 @@ bool ends_with_loopback(std::string_view forwarded_for) {
 bool is_private_transport(const WriteTransport& transport,
                           const std::vector<AddressBlock>& trusted_proxies) {
     if (transport.tls) return true;
-    const Address peer = plain(transport.peer);
+    const Address peer = net::unmapped(transport.peer);
     const bool here = peer.is_loopback();
     if (transport.forwarded_proto.empty() && transport.forwarded_for.empty()) return here;
     if (http::equal_ignoring_case(transport.forwarded_proto, "https")) {

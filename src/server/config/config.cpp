@@ -13,7 +13,8 @@ namespace {
 
 constexpr std::size_t kMaxFile = 1 << 20;
 
-/// In this order: [tenants] looks at what [server] said, [runtime] at [native] and [docker].
+/// In this order: [tenants] looks at what [server] said, [runtime] at [native], [docker]
+/// and [egress].
 constexpr std::array kSections{read_server,   read_log,          read_native,
                                read_registry, read_docker,       read_egress_environment,
                                read_storage,  read_runtime,      read_store,

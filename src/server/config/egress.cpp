@@ -22,9 +22,6 @@ constexpr std::array<std::string_view, 9> kReserved{"RULES",
                                                     "UPSTREAM_PROXY_AUTH",
                                                     "MITMPROXY_TRANSPARENT"};
 
-/// What a sidecar has and the host, which guards all native sandboxes, has not.
-constexpr std::array<std::string_view, 2> kOfSidecars{"NAMESERVER_EXEMPT", "MITMPROXY_PORT"};
-
 bool is_reserved(std::string_view name) {
     return std::ranges::find(kReserved, name.substr(kPrefix.size())) != kReserved.end();
 }
@@ -70,14 +67,6 @@ void read_egress_environment(ConfigReader& reader, Config& config) {
         }
     }
     if (auto s = check(config.egress_environment); !s) reader.fail(section, s.error().message());
-    std::string runtime;
-    if (const toml::node* type = reader.node("runtime.type")) runtime = type->value_or("");
-    for (const std::string_view suffix : kOfSidecars) {
-        const std::string name = std::string(kPrefix) + std::string(suffix);
-        if (runtime != "docker" && find(config.egress_environment, name)) {
-            reader.fail(section + "." + name, "must be absent; the native runtime has no sidecars");
-        }
-    }
 }
 
 std::vector<std::pair<std::string, std::string>> native_egress_settings(const Config& config) {

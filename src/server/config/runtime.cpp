@@ -23,6 +23,17 @@ void read_native_secure_runtime(ConfigReader& reader, Config& config) {
     config.runsc = runsc;
 }
 
+/// What a sidecar has and the host, which guards all native sandboxes, has not.
+void refuse_settings_of_sidecars(ConfigReader& reader, const Config& config) {
+    for (const auto& [name, value] : config.egress_environment) {
+        if (name == "OPENSANDBOX_EGRESS_NAMESERVER_EXEMPT" ||
+            name == "OPENSANDBOX_EGRESS_MITMPROXY_PORT") {
+            reader.fail("egress.environment." + name,
+                        "must be absent; the native runtime has no sidecars");
+        }
+    }
+}
+
 }  // namespace
 
 // What this server cannot do must not be configured in vain where it guards something.
@@ -40,6 +51,7 @@ void read_runtime(ConfigReader& reader, Config& config) {
         reader.fail("runtime.type", "must be native or docker; this server has no other runtime");
     }
     read_native_secure_runtime(reader, config);
+    refuse_settings_of_sidecars(reader, config);
 }
 
 void read_store(ConfigReader& reader, Config& config) {

@@ -185,7 +185,7 @@ TEST_CASE("the system's store of Debian gets the certificate without its tool") 
     std::filesystem::create_directories(own);
     // As packages of Debian and Alpine have them: what they do is done without them.
     std::filesystem::create_directories(world.scratch.at("etc/ca-certificates/update.d"));
-    for (const char* hook : {"certhash", "jks-keystore", "java-cacerts", ".placeholder"})
+    for (const char* hook : {"certhash", "jks-keystore", "java-cacerts", ".keep"})
         world.scratch.file(std::string("etc/ca-certificates/update.d/") + hook, "#!/bin/sh\n");
     Environment environment({{"PATH", "/none"}});
     const auto trust = [&] { EgressCertificate(world.scratch.path()).trust(environment); };
