@@ -34,6 +34,7 @@ constexpr std::array kRoles{
     Role{"guest", opensandbox::runtime::native::guest_main},
     Role{"spawner", opensandbox::runtime::native::spawner_main},
     Role{"enforcer", opensandbox::runtime::native::enforcer_main},
+    Role{"uplink", opensandbox::runtime::native::uplink_main},
 };
 
 const Role* find_role(std::string_view name) {

@@ -5,6 +5,7 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
+from subprocess import TimeoutExpired
 
 import pytest
 
@@ -74,7 +75,7 @@ def make_server(scratch, request):
             server.destroy()
             # The state directory itself may stay: its files are the server's memory.
             server.expect_census({**before, "files": server.count()["files"]})
-        except AssertionError as error:
+        except (AssertionError, TimeoutExpired) as error:
             problems.append(f"{server.directory.name}: {error}\n{server.tail()}")
     assert not problems, "\n".join(problems)
 

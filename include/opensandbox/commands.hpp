@@ -124,6 +124,32 @@ struct CommandStatus {
     std::optional<std::chrono::sys_time<std::chrono::microseconds>> finished_at;
 };
 
+/// Which commands are listed.
+struct CommandFilter {
+    CommandFilter() = default;
+    std::optional<bool> running;  ///< empty: those that run and those that ended
+    unsigned limit = 50;          ///< 1 to 100
+    std::string cursor;           ///< CommandPage::next_cursor of the page before
+};
+
+/// One command of a listing.
+struct CommandSummary {
+    CommandSummary() = default;
+    std::string id;
+    bool running = false;
+    bool background = false;
+    std::optional<std::chrono::sys_time<std::chrono::microseconds>> started_at;
+    std::optional<std::chrono::sys_time<std::chrono::microseconds>> finished_at;
+    std::optional<int> exit_code;
+    std::optional<std::string> error;
+};
+
+struct CommandPage {
+    CommandPage() = default;
+    std::vector<CommandSummary> items;
+    std::optional<std::string> next_cursor;  ///< empty: there are no more
+};
+
 /// A piece of a background command's output, both streams as they came.
 struct CommandLogs {
     CommandLogs() = default;
@@ -142,6 +168,8 @@ class Commands {
     /// Starts a command in the background; returns its id.
     boost::asio::awaitable<Result<std::string>> start(CommandRequest request) const;
     boost::asio::awaitable<Result<CommandStatus>> status(std::string id) const;
+    /// The latest first. Agents of older versions do not know it: `unsupported`.
+    boost::asio::awaitable<Result<CommandPage>> list(CommandFilter filter = {}) const;
     /// Output of a background command from `cursor` on (0: from the beginning).
     boost::asio::awaitable<Result<CommandLogs>> logs(std::string id, std::int64_t cursor = 0) const;
     /// SIGTERM, SIGKILL three seconds later; returns when the command is gone.

@@ -5,6 +5,7 @@
 
 #include <boost/asio/awaitable.hpp>
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,12 @@ struct NetworkRule {
     NetworkRule(std::string what, std::string where)
         : action(std::move(what)), target(std::move(where)) {}
     std::string action;  ///< "allow" or "deny"
-    std::string target;  ///< "example.com", "*.example.com", an address or a block of addresses
+    /// "example.com", "*.example.com", an address or a block of addresses; empty, with ports: every
+    /// address.
+    std::string target;
+    /// TCP ports from 1 to 65535 that it is limited to, at most 256; empty: all. Only of addresses
+    /// and blocks; a name has its port behind it ("example.com:443").
+    std::vector<std::int64_t> ports;
 };
 
 /// What a sandbox may reach. The first rule that fits decides.
@@ -43,9 +49,11 @@ class Egress {
         : connection_(std::move(connection)), id_(std::move(sandbox_id)) {}
 
     boost::asio::awaitable<Result<EgressStatus>> get() const;
-    /// Puts rules before those that are there; one with the same target is replaced. At least one.
+    /// Puts rules before those that are there; one with the same target and ports is replaced. At
+    /// least one.
     boost::asio::awaitable<Result<EgressStatus>> patch(std::vector<NetworkRule> rules) const;
-    /// Takes the rules with these targets away. At least one; unknown ones are passed over.
+    /// Takes the rules with these targets away; "ports=80,443" is one without a target. At least
+    /// one; unknown ones are passed over.
     boost::asio::awaitable<Result<EgressStatus>> remove(std::vector<std::string> targets) const;
     /// Sets a whole new policy.
     boost::asio::awaitable<Result<EgressStatus>> replace(NetworkPolicy policy) const;

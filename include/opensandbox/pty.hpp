@@ -26,6 +26,8 @@ struct TerminalInfo {
     TerminalInfo() = default;
     std::string session_id;
     bool running = false;
+    bool launch_attempted = false;    ///< a start of the shell was tried
+    bool launch_failed = false;       ///< the last one did not succeed
     std::uint64_t output_offset = 0;  ///< bytes ever written
 };
 
@@ -35,6 +37,8 @@ struct AttachOptions {
     std::uint64_t since = 0;  ///< replay from this byte of output on; at most the last MiB is kept
     bool takeover = false;    ///< ends a client that is connected; else its presence is an error
     bool pipes = false;       ///< no terminal; only where the shell is started
+    /// Reads beside the client that is connected; input is refused. `conflict` unless it runs.
+    bool viewer = false;
 };
 
 /// What a session tells its client.

@@ -268,6 +268,7 @@ Services::Services(asio::any_io_executor loop, const AgentOptions& agent_options
       isolation(loop, reaper, files, temporary_directory(agent_options)),
       metrics(loop, environment),
       loopback(loop),
+      broker(agent_options.isolation_host, loopback),
       telemetry(loop, environment, files, loopback),
       code(*this) {
     if (!telemetry.enabled()) return;

@@ -68,6 +68,9 @@ struct AgentOptions {
     std::shared_ptr<LogFile> log_file;
     /// TOML file with the settings of isolated sessions (contract section 9); empty: defaults.
     std::string isolation_config;
+    /// A borrowed socket to ask for a process that makes the namespaces of isolated sessions, where
+    /// this one may not (isolated/broker_link.hpp); -1: it makes them itself.
+    int isolation_host = -1;
     /// Called once, when the socket accepts and the entrypoint was started, or with the reason why
     /// it could not be; the agent then ends.
     std::function<void(const Status&)> on_ready;

@@ -1,6 +1,7 @@
 #include "agent/flags.hpp"
 
 #include "base/clock.hpp"
+#include "telemetry/otlp_settings.hpp"
 
 #include <algorithm>
 #include <charconv>
@@ -155,8 +156,9 @@ Result<Invocation> parse_invocation(const std::vector<std::string>& arguments,
     return out;
 }
 
-std::string_view usage() {
-    return R"(Usage: opensandbox exec [flags] [-init -- command [argument…]]
+std::string usage() {
+    constexpr std::string_view kUsage =
+        R"(Usage: opensandbox exec [flags] [-init -- command [argument…]]
 
   -port n                       TCP port to listen on (44772)
   -access-token text            token that every request must carry; EXECD_ACCESS_TOKEN
@@ -175,10 +177,12 @@ does and is -init with that command; so is the executable under the name bootstr
 Further environment: EXECD_LOG_FILE (up to 64 MiB, three former files are kept), EXECD_ENVS,
 EXECD_CLONE3_COMPAT=1 or reexec, EXECD_LEGACY_LINE_EVENTS=1,
 OPENSANDBOX_WARM_PYTHON=1 (keep a python interpreter started for the first code context),
-OTEL_EXPORTER_OTLP_ENDPOINT (where metrics go), OTEL_METRIC_EXPORT_INTERVAL,
-OTEL_EXPORTER_OTLP_HEADERS; of -init and bootstrap: BOOTSTRAP_CMD, BOOTSTRAP_SHELL,
+of -init and bootstrap: BOOTSTRAP_CMD, BOOTSTRAP_SHELL,
 EXECD_BOOTSTRAP_PRE_SCRIPT (bootstrap only), OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT.
+
+Metrics go to a collector of OTLP over HTTP where one is named:
 )";
+    return std::string(kUsage) + telemetry::otlp_help();
 }
 
 }  // namespace opensandbox::agent

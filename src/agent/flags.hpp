@@ -24,6 +24,6 @@ Result<Invocation> parse_invocation(const std::vector<std::string>& arguments,
                                     const std::vector<std::pair<std::string, std::string>>& env);
 
 /// The text for wrong usage and `--help`.
-std::string_view usage();
+std::string usage();
 
 }  // namespace opensandbox::agent

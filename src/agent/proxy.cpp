@@ -69,6 +69,12 @@ std::optional<ProxyTarget> proxy_target(std::string_view raw_target) {
     return out;
 }
 
+void take_own_prefix(std::string& target, std::uint16_t own) {
+    // All of them: passed on to itself, a request would come back without its token.
+    for (auto to = proxy_target(target); to && to->port == own; to = proxy_target(target))
+        target = std::move(to->target);
+}
+
 void add_proxy_routes(http::Router& router, Services& services) {
     auto handler = [&services](http::Exchange& exchange) { return proxy(services, exchange); };
     router.any("/proxy/{port}/{rest...}", handler);

@@ -20,4 +20,8 @@ struct ProxyTarget {
 };
 std::optional<ProxyTarget> proxy_target(std::string_view raw_target);
 
+/// Takes every "/proxy/<own>" off the front of a target: the agent's API is below the path of its
+/// own port, too, where clients of endpoints look for it. Pure.
+void take_own_prefix(std::string& target, std::uint16_t own);
+
 }  // namespace opensandbox::agent

@@ -53,6 +53,7 @@ Awaitable<void> dispatch(const http::Router& router, const Services& services,
                          http::Exchange& exchange) {
     http::RequestHead& request = exchange.request();
     if (!admit(services.options.access_token, request)) return reply_unauthorized(exchange);
+    take_own_prefix(request.target, services.options.port);
     auto match = router.lookup(request.method, request.path());
     if (!match.handler) match = router.lookup(request.method, without_slash(request.path()));
     if (log::enabled(log::Level::debug)) {

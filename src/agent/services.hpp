@@ -4,6 +4,7 @@
 #include "agent/code/contexts.hpp"
 #include "agent/command/registry.hpp"
 #include "agent/files/file_pool.hpp"
+#include "agent/isolated/broker_link.hpp"
 #include "agent/isolated/isolation.hpp"
 #include "agent/metrics/sampler.hpp"
 #include "agent/process/environment.hpp"
@@ -31,6 +32,7 @@ struct Services {
     Isolation isolation;
     Sampler metrics;
     http::Client loopback;  ///< to the services of the sandbox, for /proxy
+    BrokerLink broker;
     Telemetry telemetry;
     CodeContexts code;
     bool stopping = false;  ///< streams without an end of their own end now

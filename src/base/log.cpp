@@ -3,6 +3,7 @@
 #include "base/clock.hpp"
 #include "base/json_string.hpp"
 #include "base/log_form.hpp"
+#include "base/log_text.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -40,7 +41,7 @@ bool needs_quotes(std::string_view text) {
     if (text.empty()) return true;
     for (char c : text) {
         auto byte = static_cast<unsigned char>(c);
-        if (byte <= 0x20 || byte == 0x7f || c == '"' || c == '=') return true;
+        if (byte <= 0x20 || byte >= 0x7f || c == '"' || c == '=' || c == '\\') return true;
     }
     return false;
 }
@@ -49,7 +50,7 @@ void append_member(std::string& line, std::string_view key, std::string_view tex
     line += ',';
     append_json_string(line, key);
     line += ':';
-    append_json_string(line, text);
+    append_log_string(line, text);
 }
 
 /// RFC 3339 with three digits behind the point, also when they are zero.
@@ -87,7 +88,8 @@ std::string json_line(Level level, std::string_view message, std::initializer_li
         }
         line += ',';
         append_json_string(line, value.key);
-        line += ':' + value.text;
+        line += ':';
+        append_log_json(line, value.text);
     }
     if (logger) {
         for (const auto& [key, text] : logger->attributes) {
@@ -105,14 +107,13 @@ std::string text_line(Level level, std::string_view message, std::initializer_li
     line += ' ';
     line += name(level);
     line += ' ';
-    for (char c : message)
-        line += static_cast<unsigned char>(c) < 0x20 ? ' ' : c;
+    append_log_sentence(line, message);
     for (const Value& value : values) {
         line += ' ';
         line += value.key;
         line += '=';
         if (needs_quotes(value.text)) {
-            append_json_string(line, value.text);
+            append_log_string(line, value.text);
         } else {
             line += value.text;
         }

@@ -138,6 +138,25 @@ json::object describe(const sdk::CommandStatus& status) {
     return out;
 }
 
+json::object describe(const sdk::CommandPage& page) {
+    json::array items;
+    for (const auto& command : page.items) {
+        json::object item;
+        item["id"] = command.id;
+        item["running"] = command.running;
+        item["background"] = command.background;
+        item["exit_code"] = command.exit_code ? json::value(*command.exit_code) : json::value();
+        item["error"] = or_null(command.error);
+        item["started_at"] = or_null(command.started_at);
+        item["finished_at"] = or_null(command.finished_at);
+        items.emplace_back(std::move(item));
+    }
+    json::object out;
+    out["items"] = std::move(items);
+    out["next_cursor"] = or_null(page.next_cursor);
+    return out;
+}
+
 json::object describe(const sdk::FileInfo& info) {
     json::object out;
     out["path"] = info.path;

@@ -18,6 +18,7 @@ json::object describe(const sdk::SandboxPage& page);
 json::object describe(const sdk::Endpoint& endpoint);
 json::object describe(const sdk::Metrics& metrics);
 json::object describe(const sdk::CommandStatus& status);
+json::object describe(const sdk::CommandPage& page);
 json::object describe(const sdk::FileInfo& info);
 json::array describe(const std::vector<sdk::FileInfo>& files);
 json::object describe(const sdk::ImageInfo& info);

@@ -24,7 +24,10 @@ json::value or_null(const std::vector<Item>& items) {
 json::array describe(const std::vector<sdk::NetworkRule>& rules) {
     json::array out;
     for (const auto& rule : rules) {
-        out.emplace_back(json::object{{"action", rule.action}, {"target", rule.target}});
+        json::object item{{"action", rule.action}};
+        if (!rule.target.empty()) item["target"] = rule.target;
+        if (!rule.ports.empty()) item["ports"] = json::array(rule.ports.begin(), rule.ports.end());
+        out.emplace_back(std::move(item));
     }
     return out;
 }

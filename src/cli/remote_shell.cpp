@@ -25,8 +25,8 @@ constexpr std::size_t kKeys = 16 * 1024;
 
 /// What the coroutines of one shell share; on one event loop.
 struct ShellState {
-    ShellState(asio::any_io_executor ex, bool escapes)
-        : executor(ex), filter(escapes), connected(ex), resized(ex, SIGWINCH) {}
+    ShellState(asio::any_io_executor ex, bool escapes, bool only_view)
+        : executor(ex), filter(escapes), connected(ex), resized(ex, SIGWINCH), view(only_view) {}
 
     /// Ends the connection for a reason of ours.
     void leave() {
@@ -41,6 +41,7 @@ struct ShellState {
     asio::signal_set resized;
     std::optional<sdk::TerminalConnection> connection;
     std::unique_ptr<sdk::ByteReader> input;
+    bool view;          ///< nothing is sent
     bool live = false;  ///< the connection takes input
     bool over = false;
     bool detached = false;
@@ -48,7 +49,7 @@ struct ShellState {
 
 Awaitable<void> send_size(std::shared_ptr<ShellState> state) {
     const auto size = window_size();
-    if (!size || !state->connection) co_return;
+    if (!size || !state->connection || state->view) co_return;
     auto ignored = co_await state->connection->resize(size->columns, size->rows);
     static_cast<void>(ignored);  // a connection that broke shows where it is read
 }
@@ -75,7 +76,7 @@ Awaitable<void> pass_input(std::shared_ptr<ShellState> state) {
         EscapeFilter::Keys keys = state->filter.feed(std::string_view(buffer).substr(0, *count));
         while (!state->live && !state->over && !keys.detach)
             co_await state->connected.wait();
-        if (state->live && !keys.send.empty()) {
+        if (state->live && !keys.send.empty() && !state->view) {
             auto ignored = co_await state->connection->send_input(keys.send);
             static_cast<void>(ignored);
         }
@@ -130,7 +131,8 @@ Awaitable<sdk::Result<sdk::TerminalConnection>> attach(std::shared_ptr<ShellStat
     for (;;) {
         sdk::AttachOptions options;
         options.since = lost_at.value_or(since);
-        options.takeover = true;
+        options.takeover = !state->view;
+        options.viewer = state->view;
         auto connection = co_await terminals.attach(session, options);
         if (connection || !lost_at || state->over) co_return connection;
         const auto code = connection.error().code();
@@ -200,7 +202,7 @@ Awaitable<Outcome> run_remote_shell(Invocation& invocation, sdk::Terminals termi
     auto raw = RawTerminal::enter();
     if (!raw) co_return raw.error();
 
-    auto state = std::make_shared<ShellState>(invocation.executor(), request.escapes);
+    auto state = std::make_shared<ShellState>(invocation.executor(), request.escapes, request.view);
     state->input = std::move(*input);
     Interrupts& interrupts = invocation.interrupts();
     interrupts.handle([state] { state->leave(); });
@@ -222,7 +224,7 @@ Awaitable<Outcome> run_remote_shell(Invocation& invocation, sdk::Terminals termi
     co_await output.flush();
     (*raw)->restore();
     if (state->detached || interrupts.received() != 0) invocation.terminal().print("\r\n");
-    if (ended.exit_code) {
+    if (ended.exit_code && !request.view) {
         auto ignored = co_await terminals.remove(request.session);
         static_cast<void>(ignored);
     }

@@ -179,13 +179,23 @@ Finding check_firewall(const HostFacts& facts) {
 Finding check_forwarding(const HostFacts& facts) {
     const std::string name = "outbound network";
     if (!facts.root) {
-        return off(name, "not for an ordinary user",
+        if (facts.user_network_problem.empty() && facts.network.firewall_problem.empty()) {
+            return good(name, "by " + facts.user_network,
+                        "connections of sandboxes are made by a process of " + facts.user);
+        }
+        return off(name,
+                   facts.user_network_problem.empty() ? facts.network.firewall_problem
+                                                      : facts.user_network_problem,
                    "sandboxes have their loopback only; agents are reached through descriptors");
     }
     if (facts.network.forward_dropped) {
         return off(name, "another firewall forbids forwarding",
                    "sandboxes reach nothing beyond this host until iptables -I FORWARD accepts "
                    "their range (README)");
+    }
+    if (!facts.network.forwarding && facts.network.forwarding_fixed) {
+        return blocking(name, "net.ipv4.ip_forward is off, and /proc/sys is read-only",
+                        "serve cannot turn it on: set it on the host, or for the container");
     }
     if (!facts.network.forwarding)
         return good(name, "net.ipv4.ip_forward is off: serve turns it on");
@@ -194,7 +204,12 @@ Finding check_forwarding(const HostFacts& facts) {
 
 Finding check_ipv6(const HostFacts& facts) {
     const std::string name = "IPv6";
-    if (!facts.root) return off(name, "not for an ordinary user", "sandboxes have no IPv6");
+    if (!facts.root) {
+        const bool outbound = check_forwarding(facts).level == Level::good;
+        if (outbound && facts.network.way_out6) return good(name, "by " + facts.user_network);
+        return off(name, outbound ? "the host has no default route for it" : "no outbound network",
+                   "sandboxes have no IPv6");
+    }
     if (!facts.network.ipv6)
         return off(name, "this kernel has none, or it is switched off", "sandboxes have none");
     if (!facts.network.forwarding6) {

@@ -31,11 +31,13 @@ struct CgroupFacts {
 };
 
 struct NetworkFacts {
-    std::string firewall_problem;  ///< why our rules cannot be loaded; empty: they can
-    bool forwarding = false;       ///< net.ipv4.ip_forward
-    bool forward_dropped = false;  ///< another firewall forbids forwarding, as Docker's does
+    std::string firewall_problem;   ///< why our rules cannot be loaded; empty: they can
+    bool forwarding = false;        ///< net.ipv4.ip_forward
+    bool forwarding_fixed = false;  ///< that cannot be changed from here
+    bool forward_dropped = false;   ///< another firewall forbids forwarding, as Docker's does
     bool ipv6 = false;
     bool forwarding6 = false;  ///< net.ipv6.conf.all.forwarding
+    bool way_out6 = false;     ///< a default route for IPv6
 };
 
 /// What was found on this host, nothing concluded. Every member is a small probe of its own.
@@ -60,7 +62,8 @@ struct HostFacts {
     std::string runsc;          ///< path, or empty
     std::string runsc_problem;  ///< why sandboxes cannot be run with it; empty: they can
     std::vector<std::string> bucket_tools;  ///< paths of ossfs and ossfs2
-    std::string user_network;               ///< pasta or slirp4netns: path, or empty
+    std::string user_network;               ///< path of pasta, or empty
+    std::string user_network_problem;       ///< why it cannot be used; empty: it can
     std::uint64_t open_files = 0;           ///< hard limit
     StateFacts state;
 };

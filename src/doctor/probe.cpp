@@ -5,6 +5,7 @@
 #include "runtime/native/gvisor/gvisor_program.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/kernel/subordinate_ids.hpp"
+#include "runtime/native/network/pasta.hpp"
 
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -41,8 +42,11 @@ void probe_programs(HostFacts& facts) {
         auto usable = runtime::native::check_gvisor(facts.runsc);
         if (!usable) facts.runsc_problem = usable.error().message();
     }
-    facts.user_network = runtime::find_host_program("pasta");
-    if (facts.user_network.empty()) facts.user_network = runtime::find_host_program("slirp4netns");
+    const auto pasta = runtime::native::find_pasta();
+    if (pasta)
+        facts.user_network = *pasta;
+    else
+        facts.user_network_problem = pasta.error().message();
     facts.docker_socket = offers_socket("/var/run/docker.sock");
     const char* runtime = std::getenv("XDG_RUNTIME_DIR");
     facts.podman_socket = offers_socket("/run/podman/podman.sock") ||

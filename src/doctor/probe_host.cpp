@@ -2,6 +2,7 @@
 #include "runtime/native/confinement/cgroup.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/network/firewall.hpp"
+#include "runtime/native/network/host_addresses.hpp"
 
 #include <sys/wait.h>
 
@@ -72,7 +73,7 @@ void probe_cgroups(HostFacts& facts) {
         (tree.unified ? facts.cgroups.v2 : facts.cgroups.v1) = true;
         auto directory = tree.base;
         if (tree.unified && !facts.root) directory += own_group();
-        if (::access(directory.c_str(), W_OK) != 0) continue;
+        if (!runtime::native::can_hold_groups(directory)) continue;
         facts.cgroups.freezer |= tree.unified || tree.controllers.contains("freezer");
         usable.insert(tree.controllers.begin(), tree.controllers.end());
         if (!tree.unified) continue;
@@ -88,9 +89,13 @@ void probe_cgroups(HostFacts& facts) {
 void probe_network(HostFacts& facts) {
     const auto tried = in_child(try_firewall);
     if (!tried) facts.network.firewall_problem = tried.error().message();
-    facts.network.forwarding = read_file_or_empty("/proc/sys/net/ipv4/ip_forward").starts_with("1");
+    constexpr const char* forwarding = "/proc/sys/net/ipv4/ip_forward";
+    facts.network.forwarding = read_file_or_empty(forwarding).starts_with("1");
+    facts.network.forwarding_fixed = ::access(forwarding, W_OK) != 0;
     const std::string ipv6 = "/proc/sys/net/ipv6/conf/all/";
     facts.network.ipv6 = read_file_or_empty(ipv6 + "disable_ipv6").starts_with("0");
+    facts.network.way_out6 =
+        runtime::native::has_default_route6(read_file_or_empty("/proc/net/ipv6_route"));
     facts.network.forwarding6 = read_file_or_empty(ipv6 + "forwarding").starts_with("1");
     facts.network.forward_dropped =
         facts.root && forward_rules().find("-P FORWARD DROP") != std::string::npos;

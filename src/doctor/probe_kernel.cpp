@@ -1,6 +1,7 @@
 #include "doctor/probe.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/kernel/subordinate_ids.hpp"
+#include "runtime/native/kernel/visible_proc.hpp"
 
 #include <linux/landlock.h>
 #include <linux/seccomp.h>
@@ -43,6 +44,11 @@ void probe_kernel(HostFacts& facts) {
         return runtime::native::check(::unshare(CLONE_NEWUSER), "unshare a user namespace");
     });
     if (!made) facts.user_namespace_problem = made.error().message();
+    if (made && facts.root) {
+        // Its mounts go with the child.
+        const auto shown = in_child([] { return runtime::native::ensure_visible_proc("/tmp"); });
+        if (!shown) facts.user_namespace_problem = shown.error().message();
+    }
     const std::string uids = read_file_or_empty("/etc/subuid");
     const std::string gids = read_file_or_empty("/etc/subgid");
     using runtime::native::subordinate_range;

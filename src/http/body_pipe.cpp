@@ -46,7 +46,11 @@ void BodyPipe::give(std::string piece) {
 
 void BodyPipe::fail(Error error) {
     std::lock_guard lock(mutex_);
-    if (!ended_ && !error_) error_ = std::move(error);
+    if (ended_ || error_) return;
+    error_ = std::move(error);
+    // What is there may unpack to a thousand times as much.
+    pieces_.clear();
+    bytes_ = front_read_ = 0;
     filled_.notify_one();
 }
 

@@ -1,13 +1,24 @@
 #include "http/client_pool.hpp"
 
+#include "base/descriptor_limit.hpp"
+
 #include <algorithm>
 
 namespace opensandbox::http {
 
 using std::chrono::steady_clock;
 
+namespace {
+
+constexpr std::size_t most_kept = 1024;
+
+}  // namespace
+
 ClientPool::ClientPool(asio::any_io_executor executor, ClientOptions options)
-    : executor_(executor), options_(options), timer_(std::move(executor)) {}
+    : executor_(executor),
+      options_(options),
+      timer_(std::move(executor)),
+      most_(std::min(most_kept, descriptor_limit() / 8)) {}
 
 std::unique_ptr<net::Stream> ClientPool::take(const std::string& origin) {
     auto found = kept_.find(origin);
@@ -18,6 +29,7 @@ std::unique_ptr<net::Stream> ClientPool::take(const std::string& origin) {
     while (!connections.empty() && !stream) {
         Kept last = std::move(connections.back());
         connections.pop_back();
+        --count_;
         if (last.since >= oldest && last.stream->quiet()) stream = std::move(last.stream);
     }
     if (connections.empty()) kept_.erase(found);
@@ -27,14 +39,28 @@ std::unique_ptr<net::Stream> ClientPool::take(const std::string& origin) {
 void ClientPool::put(const std::string& origin, std::unique_ptr<net::Stream> stream) {
     if (closed_ || options_.max_idle_per_origin == 0) return;
     auto& connections = kept_[origin];
-    if (connections.size() >= options_.max_idle_per_origin) connections.erase(connections.begin());
+    if (connections.size() >= options_.max_idle_per_origin) {
+        connections.erase(connections.begin());
+        --count_;
+    }
     connections.push_back({std::move(stream), steady_clock::now()});
+    ++count_;
+    if (count_ > most_) drop_one(origin);
     if (!sweeping_) arm_sweep();
+}
+
+void ClientPool::drop_one(const std::string& last_used) {
+    auto from = kept_.begin();
+    if (kept_.size() > 1 && from->first == last_used) ++from;
+    from->second.erase(from->second.begin());
+    if (from->second.empty()) kept_.erase(from);
+    --count_;
 }
 
 void ClientPool::close() {
     closed_ = true;
     kept_.clear();
+    count_ = 0;
     timer_.cancel();
 }
 
@@ -55,6 +81,7 @@ void ClientPool::sweep() {
         auto end = std::remove_if(
             connections.begin(), connections.end(),
             [oldest](const Kept& kept) { return kept.since < oldest || !kept.stream->quiet(); });
+        count_ -= static_cast<std::size_t>(connections.end() - end);
         connections.erase(end, connections.end());
         entry = connections.empty() ? kept_.erase(entry) : std::next(entry);
     }

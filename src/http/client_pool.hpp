@@ -31,6 +31,8 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
         std::unique_ptr<net::Stream> stream;
         std::chrono::steady_clock::time_point since;
     };
+    /// Closes the oldest connection of another origin, if there is one.
+    void drop_one(const std::string& last_used);
     void arm_sweep();
     void sweep();
 
@@ -39,6 +41,8 @@ class ClientPool : public std::enable_shared_from_this<ClientPool> {
     asio::steady_timer timer_;
     bool sweeping_ = false;
     bool closed_ = false;
+    std::size_t count_ = 0;
+    std::size_t most_;  ///< over all origins: a sandbox has many ports
     std::map<std::string, std::vector<Kept>> kept_;
 };
 

@@ -3,7 +3,6 @@
 #include "http/serialize.hpp"
 #include "http/splice.hpp"
 #include "http/status.hpp"
-#include "http/websocket.hpp"
 
 #include <algorithm>
 #include <array>
@@ -13,8 +12,6 @@ namespace {
 
 constexpr std::size_t min_piece = 4 * 1024;
 constexpr std::size_t max_piece = 64 * 1024;
-/// WebSocket close code for a backend that refused the handshake (lifecycle 3.4).
-constexpr std::uint16_t policy_violation = 1008;
 
 /// Fields that concern one connection only (RFC 9110 section 7.6.1).
 constexpr std::array<std::string_view, 8> hop_by_hop{
@@ -99,11 +96,6 @@ ClientRequest make_request(Exchange& exchange, const Forwarding& forwarding) {
 }
 
 Awaitable<void> report_failure(Exchange& exchange, const Forwarding& forwarding, Error error) {
-    if (forwarding.websocket_failure_code != 0 && is_websocket_upgrade(exchange.request())) {
-        auto code = static_cast<std::uint16_t>(forwarding.websocket_failure_code);
-        co_await accept_and_close(exchange, code, error.message());
-        co_return;
-    }
     Response response;
     if (forwarding.render_error) {
         response = forwarding.render_error(error);
@@ -218,11 +210,6 @@ Awaitable<void> forward(Exchange& exchange, Client& client, Forwarding forwardin
         link->over = true;
         co_await report_failure(exchange, forwarding,
                                 Error(ErrorCode::bad_gateway, "the backend switched protocols"));
-    } else if (forwarding.websocket_failure_code != 0 && is_websocket_upgrade(exchange.request())) {
-        link->over = true;
-        std::string reason =
-            "the backend refused the WebSocket: status " + std::to_string(answer.head().status);
-        co_await accept_and_close(exchange, policy_violation, reason);
     } else {
         co_await pass_response(exchange, answer, forwarding);
     }

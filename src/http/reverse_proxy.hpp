@@ -25,9 +25,6 @@ struct Forwarding {
     std::function<std::optional<Error>(const ResponseHead&)> failure_in;
     /// Renders a failure that came before the backend's head; default: status_of(error) and JSON.
     std::function<Response(const Error&)> render_error;
-    /// A WebSocket upgrade whose backend cannot be reached is accepted and closed with this code,
-    /// one that the backend refuses with 1008 (lifecycle 3.4); 0 passes the refusal on as it is.
-    int websocket_failure_code = 0;
 };
 
 /// Passes a request on and streams the answer back, byte for byte: raw target, repeated fields,

@@ -1,5 +1,6 @@
 #include "http/server.hpp"
 
+#include "base/descriptor_limit.hpp"
 #include "base/log.hpp"
 #include "http/server_connection.hpp"
 #include "http/server_core.hpp"
@@ -18,14 +19,13 @@ constexpr milliseconds min_sweep_interval{5};
 constexpr milliseconds watch_delay{20};
 /// How long drain() waits for handlers to notice that their connection was cut.
 constexpr milliseconds cut_grace{1000};
+/// How long one that was cut to make room has until another one is cut.
+constexpr milliseconds leave_time{100};
+constexpr std::size_t least_connections = 8;
 
 Awaitable<void> accept_connections(std::shared_ptr<ServerCore> core,
                                    std::shared_ptr<net::Listener> listener) {
     while (!core->draining) {
-        if (core->open.size() >= core->options.max_connections) {
-            co_await core->room.wait();
-            continue;
-        }
         auto stream = co_await listener->accept();
         if (!stream) {
             if (stream.error().code() != ErrorCode::cancelled) {
@@ -33,6 +33,9 @@ Awaitable<void> accept_connections(std::shared_ptr<ServerCore> core,
             }
             co_return;
         }
+        // Only who is there already may cost another its place.
+        co_await core->await_room();
+        if (core->draining) co_return;
         auto connection = std::make_shared<ServerConnection>(core, std::move(*stream));
         net::spawn(core->executor, serve_connection(std::move(connection)), "http connection");
     }
@@ -47,9 +50,16 @@ ServerCore::ServerCore(asio::any_io_executor e, Handler h, ServerOptions o)
       changed(e),
       room(e),
       watch_timer_(e),
-      sweep_timer_(std::move(e)) {}
+      sweep_timer_(std::move(e)) {
+    // The other half is for what requests need themselves.
+    std::size_t most = std::max(descriptor_limit() / 2, least_connections);
+    options.max_connections = std::min(options.max_connections, most);
+}
 
-void ServerCore::add(Tracked& item) {
+void ServerCore::add(Tracked& item, Standing standing) {
+    auto& standing_so = by_standing_[static_cast<std::size_t>(standing)];
+    item.standing_ = standing;
+    item.place_ = standing_so.insert(standing_so.end(), &item);
     item.index_ = open.size();
     open.push_back(&item);
     if (!sweeping_) arm_sweep();
@@ -59,11 +69,43 @@ void ServerCore::remove(Tracked& item) {
     open[item.index_] = open.back();
     open[item.index_]->index_ = item.index_;
     open.pop_back();
+    by_standing_[static_cast<std::size_t>(item.standing_)].erase(item.place_);
+    if (item.leaving_) --leaving_;
     changed.notify();
     room.notify();
     if (open.empty() && sweeping_) {
         sweeping_ = false;
         sweep_timer_.cancel();
+    }
+}
+
+void ServerCore::stand(Tracked& item, Standing standing) {
+    auto& from = by_standing_[static_cast<std::size_t>(item.standing_)];
+    auto& to = by_standing_[static_cast<std::size_t>(standing)];
+    to.splice(to.end(), from, item.place_);
+    item.standing_ = standing;
+    if (full_ && standing != Standing::kept) room.notify();
+}
+
+void ServerCore::make_room() {
+    for (Standing standing : {Standing::waiting, Standing::waiting_known, Standing::unauthorized}) {
+        auto& standing_so = by_standing_[static_cast<std::size_t>(standing)];
+        if (standing_so.empty()) continue;
+        Tracked& first = *standing_so.front();
+        if (!std::exchange(first.leaving_, true)) ++leaving_;
+        stand(first, Standing::kept);
+        return first.cut();
+    }
+}
+
+Awaitable<void> ServerCore::await_room() {
+    auto self = shared_from_this();
+    bool in_time = true;
+    while (!draining && open.size() >= options.max_connections) {
+        if (leaving_ == 0 || !in_time) make_room();
+        full_ = true;
+        in_time = co_await room.wait_for(leave_time);
+        full_ = false;
     }
 }
 

@@ -22,9 +22,13 @@ constexpr auto no_deadline = steady_clock::time_point::max();
 /// What an upgrade hands out: the stream, still known to the server so that a drain closes it.
 class UpgradedStream final : public net::Stream, public Tracked {
   public:
-    UpgradedStream(std::shared_ptr<ServerCore> core, std::unique_ptr<net::Stream> stream)
+    UpgradedStream(std::shared_ptr<ServerCore> core, std::unique_ptr<net::Stream> stream,
+                   Standing standing)
         : core_(std::move(core)), stream_(std::move(stream)) {
-        core_->add(*this);
+        core_->add(*this, standing);
+        if (standing == Standing::unauthorized) {
+            send_timeout_ = core_->options.unauthorized_send_timeout;
+        }
     }
     ~UpgradedStream() override { core_->remove(*this); }
 
@@ -34,7 +38,8 @@ class UpgradedStream final : public net::Stream, public Tracked {
         return stream_->read_some(into);
     }
     Awaitable<Status> write_all(std::span<const std::string_view> pieces) override {
-        return stream_->write_all(pieces);
+        if (send_timeout_ == send_timeout_.zero()) return stream_->write_all(pieces);
+        return write_in_time(pieces);
     }
     Awaitable<void> wait_readable() override { return stream_->wait_readable(); }
     void cancel_read() override { stream_->cancel_read(); }
@@ -45,8 +50,16 @@ class UpgradedStream final : public net::Stream, public Tracked {
     asio::any_io_executor executor() override { return stream_->executor(); }
 
   private:
+    Awaitable<Status> write_in_time(std::span<const std::string_view> pieces) {
+        deadline = steady_clock::now() + send_timeout_;
+        auto written = co_await stream_->write_all(pieces);
+        deadline = no_deadline;
+        co_return written;
+    }
+
     std::shared_ptr<ServerCore> core_;
     std::unique_ptr<net::Stream> stream_;
+    std::chrono::milliseconds send_timeout_{0};
 };
 
 }  // namespace
@@ -64,7 +77,7 @@ struct ServerConnection::Watch {
 ServerConnection::ServerConnection(std::shared_ptr<ServerCore> core,
                                    std::unique_ptr<net::Stream> stream)
     : core_(std::move(core)), input_(std::move(stream)) {
-    core_->add(*this);
+    core_->add(*this, Standing::waiting);
 }
 
 ServerConnection::~ServerConnection() {
@@ -103,7 +116,23 @@ Awaitable<bool> ServerConnection::receive_first() {
     co_return count && *count > 0 && !closed_;
 }
 
+void ServerConnection::set_authorized() {
+    authorized_ = known_ = true;
+    if (core_->options.tells_authorized) core_->stand(*this, Standing::kept);
+}
+
+void ServerConnection::begin_send() {
+    const ServerOptions& options = core_->options;
+    if (authorized_ || !options.tells_authorized) return;
+    deadline = steady_clock::now() + options.unauthorized_send_timeout;
+}
+
+void ServerConnection::end_send() {
+    if (!authorized_ && core_->options.tells_authorized) deadline = no_deadline;
+}
+
 Awaitable<std::size_t> ServerConnection::receive_head() {
+    core_->stand(*this, known_ ? Standing::waiting_known : Standing::waiting);
     auto& buffer = input_.buffer;
     if (buffer.empty()) {
         bool begun = co_await receive_first();
@@ -150,6 +179,8 @@ Awaitable<bool> ServerConnection::serve_request(std::size_t head_size) {
         co_await refuse(*refusal);
         co_return false;
     }
+    authorized_ = false;
+    core_->stand(*this, core_->options.tells_authorized ? Standing::unauthorized : Standing::kept);
     ServerExchange exchange(shared_from_this(), std::move(head), framing);
     std::string failure;
     bool threw = false;
@@ -264,7 +295,10 @@ void ServerConnection::end_exchange() {
 }
 
 Upgraded ServerConnection::hand_over() {
-    auto stream = std::make_unique<UpgradedStream>(core_, std::move(input_.stream));
+    bool cuttable = !authorized_ && core_->options.tells_authorized;
+    core_->stand(*this, Standing::kept);
+    auto stream = std::make_unique<UpgradedStream>(
+        core_, std::move(input_.stream), cuttable ? Standing::unauthorized : Standing::kept);
     return {std::move(stream), input_.buffer.take()};
 }
 

@@ -28,6 +28,12 @@ class ServerConnection final : public Tracked,
     [[nodiscard]] ServerCore& core() { return *core_; }
     [[nodiscard]] Input& input() { return input_; }
 
+    /// The request that is being served is authorized.
+    void set_authorized();
+    /// Around what may wait for the client to read.
+    void begin_send();
+    void end_send();
+
     /// Waits for a request head; its size, or 0 when the connection is to be closed.
     Awaitable<std::size_t> receive_head();
     /// Answers the request whose head is buffered; false when the connection ends with it.
@@ -70,6 +76,8 @@ class ServerConnection final : public Tracked,
     bool young_ = false;    ///< idle, and no sweep has seen it yet
     bool resting_ = false;  ///< idle, and to hold no buffer
     bool closed_ = false;
+    bool authorized_ = false;  ///< the request that is being served
+    bool known_ = false;       ///< one that came before was
 };
 
 /// Runs a connection to its end.

@@ -6,12 +6,22 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include <array>
 #include <chrono>
 #include <cstddef>
+#include <list>
 #include <memory>
 #include <vector>
 
 namespace opensandbox::http {
+
+/// What a connection is doing, in the order in which connections give way to new ones.
+enum class Standing : std::uint8_t {
+    waiting,        ///< for a request; none that was authorized has come yet
+    waiting_known,  ///< for the next request, after one that was authorized
+    unauthorized,   ///< in a request of somebody who may not be cut only while there is room
+    kept,           ///< never cut for others
+};
 
 /// Something a server must close when it ends: a connection, or what an upgrade made of one.
 class Tracked {
@@ -30,6 +40,9 @@ class Tracked {
   private:
     friend struct ServerCore;
     std::size_t index_ = 0;
+    Standing standing_ = Standing::kept;
+    std::list<Tracked*>::iterator place_;
+    bool leaving_ = false;  ///< cut to make room, and not gone yet
 };
 
 class ServerConnection;
@@ -39,8 +52,12 @@ struct ServerCore : std::enable_shared_from_this<ServerCore> {
     ServerCore(asio::any_io_executor e, Handler h, ServerOptions o);
     virtual ~ServerCore() = default;
 
-    void add(Tracked& item);
+    void add(Tracked& item, Standing standing);
     void remove(Tracked& item);
+    /// Puts it behind all others of that standing.
+    void stand(Tracked& item, Standing standing);
+    /// Returns when one more connection has room, cutting others for it; or when draining.
+    Awaitable<void> await_room();
     /// Has a connection watch for the end of its client, if the same exchange still runs in a short
     /// while: most are over by then.
     void watch_soon(std::shared_ptr<ServerConnection> connection);
@@ -56,13 +73,19 @@ struct ServerCore : std::enable_shared_from_this<ServerCore> {
     std::vector<std::shared_ptr<net::Listener>> listeners;
     std::vector<Tracked*> open;
     net::Event changed;  ///< something was closed; the drain waits for it
-    net::Event room;     ///< something was closed; full accept loops wait for it
+    net::Event room;     ///< something was closed or may be cut; a full accept loop waits for it
 
   private:
     /// One timer looks after the deadlines of all connections: setting a deadline costs nothing.
     void arm_sweep();
     void sweep();
     void start_watches();
+    /// Cuts the connection that is the first to give way, if there is one.
+    void make_room();
+
+    std::array<std::list<Tracked*>, 4> by_standing_;  ///< each with the longest standing in front
+    std::size_t leaving_ = 0;
+    bool full_ = false;  ///< an accept loop waits for room
 
     /// One that asked for a watch, with the exchange it asked for.
     struct Watcher {

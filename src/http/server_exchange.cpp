@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "http/access_path.hpp"
+#include "http/server.hpp"
 
 #include <algorithm>
 #include <array>
@@ -46,6 +47,10 @@ Error gone() {
 }
 
 }  // namespace
+
+void set_authorized(Exchange& exchange) {
+    if (auto* own = dynamic_cast<ServerExchange*>(&exchange)) own->set_authorized();
+}
 
 ServerExchange::ServerExchange(std::shared_ptr<ServerConnection> connection, RequestHead head,
                                Framing framing)
@@ -108,7 +113,9 @@ std::string ServerExchange::compose(const ResponseHead& head, std::optional<std:
 
 Awaitable<Status> ServerExchange::send(std::span<const std::string_view> pieces) {
     if (lost_ || !connection_->input().stream) co_return gone();
+    connection_->begin_send();
     auto written = co_await connection_->input().stream->write_all(pieces);
+    connection_->end_send();
     if (written) co_return Status();
     lost_ = true;
     co_return gone();

@@ -34,6 +34,8 @@ class ServerExchange final : public Exchange {
     void on_client_gone(std::function<void()> action) override;
     Upgraded upgrade() override;
 
+    void set_authorized() { connection_->set_authorized(); }
+
     /// After the handler: answers what it left open, and makes the connection ready for the next
     /// request. False when the connection ends.
     Awaitable<bool> end();

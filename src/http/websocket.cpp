@@ -1,12 +1,8 @@
 #include "http/websocket.hpp"
 
-#include "http/websocket_frames.hpp"
-#include "net/task.hpp"
-
 #include <openssl/evp.h>
 
 #include <array>
-#include <chrono>
 
 namespace opensandbox::http {
 namespace {
@@ -37,11 +33,6 @@ std::string websocket_accept(std::string_view key) {
     return {encoded.begin(), encoded.begin() + length};
 }
 
-std::string websocket_close_frame(std::uint16_t code, std::string_view reason) {
-    std::string payload = websocket_close_payload(code, reason);
-    return websocket_frame_header(WebSocketOpcode::close, payload.size(), nullptr) + payload;
-}
-
 Awaitable<Status> start_websocket(Exchange& exchange) {
     auto key = exchange.request().fields.get("Sec-WebSocket-Key").value_or("");
     ResponseHead head(101);
@@ -49,25 +40,6 @@ Awaitable<Status> start_websocket(Exchange& exchange) {
     head.fields.add("Connection", "Upgrade");
     head.fields.add("Sec-WebSocket-Accept", websocket_accept(key));
     co_return co_await exchange.start(std::move(head));
-}
-
-Awaitable<void> accept_and_close(Exchange& exchange, std::uint16_t code, std::string_view reason) {
-    constexpr std::chrono::seconds patience{2};
-    std::string frame = websocket_close_frame(code, reason);
-    auto started = co_await start_websocket(exchange);
-    if (!started) co_return;
-    Upgraded connection = exchange.upgrade();
-    auto written = co_await net::write_all(*connection.stream, frame);
-    if (!written) co_return;
-    connection.stream->shutdown_send();
-    // Reading the client's own close frame before closing spares it a reset.
-    net::Deadline deadline(connection.stream->executor(), patience,
-                           [&connection] { connection.stream->close(); });
-    std::string rest(512, '\0');
-    while (true) {
-        auto count = co_await connection.stream->read_some(rest);
-        if (!count || *count == 0) co_return;
-    }
 }
 
 }  // namespace opensandbox::http

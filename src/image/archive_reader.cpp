@@ -1,8 +1,14 @@
 #include "image/archive_reader.hpp"
 
 #include <cerrno>
+#include <utility>
 
 namespace opensandbox::image {
+namespace {
+
+constexpr std::uint64_t largest_header = std::uint64_t{4} << 20;
+
+}  // namespace
 
 ArchiveReader::ArchiveReader(InputStream& from, Kind kind)
     : from_(from), kind_(kind), buffer_(std::size_t{64} << 10), handle_(archive_read_new()) {}
@@ -27,12 +33,19 @@ bool ArchiveReader::open() {
 
 la_ssize_t ArchiveReader::on_read(archive* handle, void* self, const void** buffer) {
     auto& reader = *static_cast<ArchiveReader*>(self);
+    if (reader.header_bytes_.value_or(0) > largest_header) {
+        reader.source_error_ =
+            Error(ErrorCode::too_large, "what the archive says of one entry is larger than 4 MiB");
+        archive_set_error(handle, EFBIG, "the header is too large");
+        return ARCHIVE_FATAL;
+    }
     auto count = reader.from_.read(reader.buffer_);
     if (!count) {
         reader.source_error_ = count.error();
         archive_set_error(handle, EIO, "the source failed");
         return ARCHIVE_FATAL;
     }
+    if (reader.header_bytes_) *reader.header_bytes_ += *count;
     *buffer = reader.buffer_.data();
     return static_cast<la_ssize_t>(*count);
 }
@@ -58,11 +71,17 @@ Error ArchiveReader::failed() {
 
 Result<archive_entry*> ArchiveReader::next() {
     if (!opened_ && !open()) return failed();
+    if (std::exchange(in_entry_, false) && archive_read_data_skip(handle_.get()) < ARCHIVE_WARN) {
+        return failed();
+    }
     archive_entry* entry = nullptr;
+    header_bytes_ = 0;
     int status = archive_read_next_header(handle_.get(), &entry);
+    header_bytes_.reset();
     if (status == ARCHIVE_EOF) return static_cast<archive_entry*>(nullptr);
     // A warning is a name outside the locale's character set; its bytes are kept as they are.
-    if (status == ARCHIVE_OK || status == ARCHIVE_WARN) return entry;
+    in_entry_ = status == ARCHIVE_OK || status == ARCHIVE_WARN;
+    if (in_entry_) return entry;
     return failed();
 }
 

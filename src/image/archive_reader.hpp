@@ -25,7 +25,9 @@ class ArchiveReader {
     ArchiveReader(const ArchiveReader&) = delete;
     ArchiveReader& operator=(const ArchiveReader&) = delete;
 
-    /// The next entry, valid until the next call; null at the end.
+    /// The next entry, valid until the next call; null at the end. What describes one entry, its
+    /// map of holes among it, is held in memory several times over: of more than 4 MiB it is an
+    /// error.
     Result<archive_entry*> next();
     /// Data of the current entry, holes as zeros; 0 at its end.
     Result<std::size_t> read(std::span<char> into);
@@ -56,6 +58,8 @@ class ArchiveReader {
     std::vector<char> buffer_;
     std::optional<Error> source_error_;
     bool opened_ = false;
+    bool in_entry_ = false;                      ///< its data may still have to be passed over
+    std::optional<std::uint64_t> header_bytes_;  ///< read for the header that is being read
     std::unique_ptr<archive, Free> handle_;
 };
 

@@ -1,5 +1,6 @@
 #include "image/budget.hpp"
 
+#include <algorithm>
 #include <limits>
 
 namespace opensandbox::image {
@@ -26,16 +27,24 @@ bool ImportBudget::past_ratio(std::uint64_t bytes) const {
            bytes - ratio_free > saturating_multiply(packed_, limits_.max_ratio);
 }
 
-Status ImportBudget::add_stream(Stage stage, std::uint64_t bytes) {
-    std::uint64_t& total = stage == Stage::archive ? archive_stream_ : layer_stream_;
-    total = saturating_add(total, bytes);
+Status ImportBudget::add_stream(Stage stage, std::uint64_t bytes, std::uint64_t costly) {
+    Stream& total = stage == Stage::archive ? archive_ : layers_;
+    total.bytes = saturating_add(total.bytes, bytes);
+    total.costly = saturating_add(total.costly, costly);
     std::uint64_t most =
         saturating_add(limits_.max_unpacked, saturating_multiply(limits_.max_entries, header_room));
-    if (total > most) {
+    if (total.bytes > most) {
         return Error(ErrorCode::too_large, "the archive unpacks to more than " +
                                                std::to_string(limits_.max_unpacked) + " bytes");
     }
-    if (past_ratio(total)) {
+    std::uint64_t counted = total.bytes;
+    if (stage == Stage::layers) {
+        const std::uint64_t accounted =
+            saturating_add(unpacked_, saturating_multiply(entries_, header_room));
+        const std::uint64_t beside = total.bytes > accounted ? total.bytes - accounted : 0;
+        counted = std::max(total.costly, beside);
+    }
+    if (past_ratio(counted)) {
         return Error(ErrorCode::too_large, "the archive unpacks to more than " +
                                                std::to_string(limits_.max_ratio) +
                                                " times its own size");
@@ -55,16 +64,11 @@ Status ImportBudget::add_entry(std::string_view name, std::uint64_t apparent_siz
                      "entry " + in_quotes(name) + ": the files are larger than " +
                          std::to_string(limits_.max_unpacked) + " bytes together");
     }
-    if (past_ratio(unpacked_)) {
-        return Error(ErrorCode::too_large,
-                     "entry " + in_quotes(name) + ": the files are larger than " +
-                         std::to_string(limits_.max_ratio) + " times the archive");
-    }
     return {};
 }
 
 void ImportBudget::restart_layers() {
-    layer_stream_ = 0;
+    layers_ = Stream();
     unpacked_ = 0;
     entries_ = 0;
 }

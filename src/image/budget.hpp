@@ -19,8 +19,10 @@ class ImportBudget {
 
     /// Bytes that came from the source.
     void add_packed(std::uint64_t bytes) { packed_ += bytes; }
-    /// Bytes of a tar stream. `too_large` past the size limit (with room for headers) or the ratio.
-    Status add_stream(Stage stage, std::uint64_t bytes);
+    /// Bytes of a tar stream, and how many of them cost room (sparse_file.hpp). `too_large` past
+    /// the size limit (with room for headers) or the ratio. Of layers, zeros in entries do not
+    /// count for that.
+    Status add_stream(Stage stage, std::uint64_t bytes, std::uint64_t costly);
     /// One file, link or directory of `apparent_size` bytes, holes included. `too_large` names the
     /// entry and the limit.
     Status add_entry(std::string_view name, std::uint64_t apparent_size);
@@ -35,8 +37,12 @@ class ImportBudget {
 
     ImportLimits limits_;
     std::uint64_t packed_ = 0;
-    std::uint64_t archive_stream_ = 0;
-    std::uint64_t layer_stream_ = 0;
+    struct Stream {
+        std::uint64_t bytes = 0;
+        std::uint64_t costly = 0;
+    };
+    Stream archive_;
+    Stream layers_;
     std::uint64_t unpacked_ = 0;
     std::uint64_t entries_ = 0;
 };

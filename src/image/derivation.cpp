@@ -191,12 +191,16 @@ Result<const ImageRecord*> find_base(const Catalog& catalog, const std::string& 
 }
 
 Result<StagedLayers> stage_layers(const std::vector<LayerSource>& sources,
-                                  const std::filesystem::path& directory) {
+                                  const std::filesystem::path& directory,
+                                  const std::stop_token& stop) {
     StagedLayers out;
     for (const LayerSource& write : sources) {
         const std::filesystem::path fresh = directory / "layer";
+        if (stop.stop_requested()) {
+            return Error(ErrorCode::cancelled, "making the image was broken off");
+        }
         if (auto ok = write(fresh); !ok) return ok.error();
-        auto layer = identify_layer(fresh);
+        auto layer = identify_layer(fresh, stop);
         if (!layer) return layer.error();
         const bool wanted = layer->record.entries > 0;
         if (wanted) out.order.push_back(layer->hex);

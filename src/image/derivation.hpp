@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -61,8 +62,10 @@ struct StagedLayers {
     std::map<std::string, LayerRecord> records;
 };
 
-/// Has the layers written below `directory` and names them by their content.
+/// Has the layers written below `directory` and names them by their content. `cancelled` between
+/// two of them, or while one is read, once `stop` asks for it.
 Result<StagedLayers> stage_layers(const std::vector<LayerSource>& sources,
-                                  const std::filesystem::path& directory);
+                                  const std::filesystem::path& directory,
+                                  const std::stop_token& stop);
 
 }  // namespace opensandbox::image

@@ -1,17 +1,17 @@
 #include "image/directory_archive.hpp"
 
 #include "base/unique_fd.hpp"
+#include "image/archive_writer.hpp"
+#include "image/archived_file.hpp"
 #include "image/budget.hpp"
 #include "image/layer_tree.hpp"
 
-#include <archive.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/xattr.h>
 
 #include <algorithm>
-#include <archive_entry.h>
 #include <cerrno>
 #include <dirent.h>
 #include <fcntl.h>
@@ -24,14 +24,8 @@
 namespace opensandbox::image {
 namespace {
 
+/// Taken from an archive at a time.
 constexpr std::size_t piece = std::size_t{256} << 10;
-
-struct FreeArchive {
-    void operator()(archive* handle) const { archive_write_free(handle); }
-};
-struct FreeEntry {
-    void operator()(archive_entry* entry) const { archive_entry_free(entry); }
-};
 
 /// A directory on the way down and what of it is still to come, last name first.
 struct Level {
@@ -85,36 +79,14 @@ Result<std::vector<std::string>> names_in(int directory, std::string_view path) 
 }  // namespace
 
 struct DirectoryArchive::State {
-    State() : writer(archive_write_new()) {}
-
-    static la_ssize_t on_write(archive*, void* self, const void* bytes, std::size_t size) {
-        static_cast<State*>(self)->buffer.append(static_cast<const char*>(bytes), size);
-        return static_cast<la_ssize_t>(size);
-    }
-
-    bool start() {
-        archive* to = writer.get();
-        // Names are bytes, not text in some locale; one form of attributes is enough.
-        return to && archive_write_set_format_pax(to) == ARCHIVE_OK &&
-               archive_write_set_options(to, "hdrcharset=BINARY,xattrheader=SCHILY") ==
-                   ARCHIVE_OK &&
-               archive_write_set_bytes_per_block(to, 0) == ARCHIVE_OK &&
-               archive_write_open(to, this, nullptr, on_write, nullptr) == ARCHIVE_OK;
-    }
-
-    Error writer_failed(std::string_view path) {
-        const char* detail = archive_error_string(writer.get());
-        return {ErrorCode::io, "archive " + in_quotes(path) + ": " + (detail ? detail : "failed")};
-    }
-
     /// Produces some bytes into the buffer, or ends.
     Status step();
     Status add(Level& level, const std::string& name);
     Status add_node(Level& level, const std::string& name, const struct stat& status);
-    Status add_data();
+    Status add_file(archive_entry* entry, UniqueFd fd, const struct stat& status,
+                    const std::string& path);
     /// The thing itself that is open, as the first entry.
     Status add_open(UniqueFd fd, const std::string& name);
-    Status write_header(archive_entry* entry, const std::string& path);
     void add_attributes(archive_entry* entry, int fd);
 
     /// An empty file of this name, which says something of its neighbours.
@@ -125,20 +97,12 @@ struct DirectoryArchive::State {
     bool top_pending = false;  ///< the directory itself is still to come
     std::vector<Level> levels;
     std::map<std::pair<dev_t, ino_t>, std::string> linked;  ///< first name of files with several
-    UniqueFd file;                                          ///< being copied
-    std::string file_path;
-    std::uint64_t file_left = 0;
-    std::string buffer;
-    std::size_t taken = 0;
+    ArchivedFile file;                                      ///< being copied
+    ArchiveWriter writer;
+    std::stop_token stop;
     bool ended = false;
     std::optional<Error> failure;
-    std::unique_ptr<archive, FreeArchive> writer;  ///< last: when freed it still writes
 };
-
-Status DirectoryArchive::State::write_header(archive_entry* entry, const std::string& path) {
-    int result = archive_write_header(writer.get(), entry);
-    return result < ARCHIVE_WARN ? Status(writer_failed(path)) : Status();
-}
 
 void DirectoryArchive::State::add_attributes(archive_entry* entry, int fd) {
     std::string names(std::size_t{64} << 10, '\0');
@@ -178,7 +142,7 @@ Status DirectoryArchive::State::add(Level& level, const std::string& name) {
 Status DirectoryArchive::State::add_node(Level& level, const std::string& name,
                                          const struct stat& status) {
     std::string path = level.path + name;
-    std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
+    EntryPointer entry(archive_entry_new());
     archive_entry_copy_stat(entry.get(), &status);
     archive_entry_unset_atime(entry.get());
     archive_entry_unset_ctime(entry.get());
@@ -190,7 +154,7 @@ Status DirectoryArchive::State::add_node(Level& level, const std::string& name,
         if (!fresh) {
             archive_entry_set_size(entry.get(), 0);
             archive_entry_copy_hardlink(entry.get(), first->second.c_str());
-            return write_header(entry.get(), path);
+            return writer.add(entry.get(), path);
         }
     }
     if (!regular) archive_entry_set_size(entry.get(), 0);
@@ -201,20 +165,15 @@ Status DirectoryArchive::State::add_node(Level& level, const std::string& name,
         target[length] = '\0';
         archive_entry_copy_symlink(entry.get(), target);
     }
-    if (!directory && !regular) return write_header(entry.get(), path);
+    if (!directory && !regular) return writer.add(entry.get(), path);
 
     UniqueFd fd(
         open_inside(level.fd.get(), name.c_str(), directory ? O_RDONLY | O_DIRECTORY : O_RDONLY));
     if (!fd && errno != EXDEV) return call_failed("open", path);
-    if (!fd) return directory ? write_header(entry.get(), path) : Status();  // mounted there
+    if (!fd) return directory ? writer.add(entry.get(), path) : Status();  // mounted there
     add_attributes(entry.get(), fd.get());
-    if (auto ok = write_header(entry.get(), path); !ok) return ok;
-    if (regular) {
-        file = std::move(fd);
-        file_path = std::move(path);
-        file_left = static_cast<std::uint64_t>(status.st_size);
-        return {};
-    }
+    if (regular) return add_file(entry.get(), std::move(fd), status, path);
+    if (auto ok = writer.add(entry.get(), path); !ok) return ok;
     if (form == Form::layer && is_opaque(fd.get())) {
         if (auto ok = add_mark(path + "/.wh..wh..opq", status); !ok) return ok;
     }
@@ -229,13 +188,13 @@ Status DirectoryArchive::State::add_node(Level& level, const std::string& name,
 }
 
 Status DirectoryArchive::State::add_mark(const std::string& path, const struct stat& status) {
-    std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
+    EntryPointer entry(archive_entry_new());
     archive_entry_copy_pathname(entry.get(), path.c_str());
     archive_entry_set_filetype(entry.get(), AE_IFREG);
     archive_entry_set_perm(entry.get(), 0);
     archive_entry_set_size(entry.get(), 0);
     archive_entry_set_mtime(entry.get(), status.st_mtim.tv_sec, 0);
-    return write_header(entry.get(), path);
+    return writer.add(entry.get(), path);
 }
 
 Status DirectoryArchive::State::add_top() {
@@ -243,14 +202,14 @@ Status DirectoryArchive::State::add_top() {
     int fd = levels.back().fd.get();
     struct stat status{};
     if (::fstat(fd, &status) != 0) return call_failed("read", ".");
-    std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
+    EntryPointer entry(archive_entry_new());
     archive_entry_copy_stat(entry.get(), &status);
     archive_entry_unset_atime(entry.get());
     archive_entry_unset_ctime(entry.get());
     archive_entry_unset_birthtime(entry.get());
     archive_entry_copy_pathname(entry.get(), "./");
     add_attributes(entry.get(), fd);
-    if (auto ok = write_header(entry.get(), "."); !ok) return ok;
+    if (auto ok = writer.add(entry.get(), "."); !ok) return ok;
     return is_opaque(fd) ? add_mark(".wh..wh..opq", status) : Status();
 }
 
@@ -262,20 +221,15 @@ Status DirectoryArchive::State::add_open(UniqueFd fd, const std::string& name) {
         return Error(ErrorCode::invalid_argument,
                      in_quotes(name) + " is neither a file nor a directory");
     }
-    std::unique_ptr<archive_entry, FreeEntry> entry(archive_entry_new());
+    EntryPointer entry(archive_entry_new());
     archive_entry_copy_stat(entry.get(), &status);
     archive_entry_unset_atime(entry.get());
     archive_entry_unset_ctime(entry.get());
     archive_entry_unset_birthtime(entry.get());
     archive_entry_copy_pathname(entry.get(), directory ? "./" : name.c_str());
     add_attributes(entry.get(), fd.get());
-    if (auto ok = write_header(entry.get(), name); !ok) return ok;
-    if (!directory) {
-        file = std::move(fd);
-        file_path = name;
-        file_left = static_cast<std::uint64_t>(status.st_size);
-        return {};
-    }
+    if (!directory) return add_file(entry.get(), std::move(fd), status, name);
+    if (auto ok = writer.add(entry.get(), name); !ok) return ok;
     auto names = names_in(fd.get(), name);
     if (!names) return names.error();
     Level top;
@@ -286,33 +240,23 @@ Status DirectoryArchive::State::add_open(UniqueFd fd, const std::string& name) {
     return {};
 }
 
-Status DirectoryArchive::State::add_data() {
-    if (file_left == 0) {
-        file.reset();
-        return {};
-    }
-    std::vector<char> bytes(std::min<std::uint64_t>(piece, file_left));
-    ssize_t count = ::read(file.get(), bytes.data(), bytes.size());
-    if (count < 0 && errno == EINTR) return {};
-    if (count < 0) return call_failed("read", file_path);
-    if (count == 0) {
-        return Error(ErrorCode::conflict,
-                     in_quotes(file_path) + " became shorter while it was read");
-    }
-    if (archive_write_data(writer.get(), bytes.data(), static_cast<std::size_t>(count)) != count) {
-        return writer_failed(file_path);
-    }
-    file_left -= static_cast<std::uint64_t>(count);
-    return {};
+Status DirectoryArchive::State::add_file(archive_entry* entry, UniqueFd fd,
+                                         const struct stat& status, const std::string& path) {
+    // Of layers, which others unpack as well: not every tar knows holes, and engines that make a
+    // layer's stream again from its files cannot repeat them. Zeros are packed well.
+    const auto holes =
+        form == Form::layer ? ArchivedFile::Holes::written : ArchivedFile::Holes::kept;
+    file = ArchivedFile(std::move(fd), status, path, holes);
+    file.describe(entry);
+    return writer.add(entry, path);
 }
 
 Status DirectoryArchive::State::step() {
-    if (file) return add_data();
+    if (file.open()) return file.write_some(writer);
     if (top_pending) return add_top();
     if (levels.empty()) {
         ended = true;
-        if (archive_write_close(writer.get()) != ARCHIVE_OK) return writer_failed("end");
-        return {};
+        return writer.end();
     }
     if (levels.back().names.empty()) {
         levels.pop_back();
@@ -328,7 +272,8 @@ DirectoryArchive::DirectoryArchive(DirectoryArchive&&) noexcept = default;
 DirectoryArchive& DirectoryArchive::operator=(DirectoryArchive&&) noexcept = default;
 DirectoryArchive::~DirectoryArchive() = default;
 
-Result<DirectoryArchive> DirectoryArchive::open(const std::filesystem::path& directory, Form form) {
+Result<DirectoryArchive> DirectoryArchive::open(const std::filesystem::path& directory, Form form,
+                                                std::stop_token stop) {
     Level top;
     top.fd = UniqueFd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (!top.fd && errno == ENOTDIR) {
@@ -339,20 +284,23 @@ Result<DirectoryArchive> DirectoryArchive::open(const std::filesystem::path& dir
     if (!names) return names.error();
     top.names = std::move(*names);
     auto state = std::make_unique<State>();
-    if (!state->start()) return Error(ErrorCode::internal, "the archive writer did not start");
+    if (auto ok = state->writer.start(); !ok) return ok.error();
     state->levels.push_back(std::move(top));
     state->form = form;
+    state->stop = std::move(stop);
     state->top_pending = form == Form::layer;
     return DirectoryArchive(std::move(state));
 }
 
 Result<DirectoryArchive> DirectoryArchive::open_entry(const std::filesystem::path& path,
-                                                      const std::string& name) {
+                                                      const std::string& name,
+                                                      std::stop_token stop) {
     // Not to wait for the other end of a pipe.
     UniqueFd fd(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));
     if (!fd) return Error::from_errno(errno, "open " + path.string());
     auto state = std::make_unique<State>();
-    if (!state->start()) return Error(ErrorCode::internal, "the archive writer did not start");
+    if (auto ok = state->writer.start(); !ok) return ok.error();
+    state->stop = std::move(stop);
     const std::string shown = name.empty() ? path.filename().string() : name;
     if (auto ok = state->add_open(std::move(fd), shown); !ok) return ok.error();
     return DirectoryArchive(std::move(state));
@@ -360,21 +308,21 @@ Result<DirectoryArchive> DirectoryArchive::open_entry(const std::filesystem::pat
 
 Result<std::size_t> DirectoryArchive::read(std::span<char> into) {
     State& state = *state_;
-    while (state.taken == state.buffer.size()) {
-        state.buffer.clear();
-        state.taken = 0;
+    while (!state.writer.has_bytes()) {
         if (state.failure) return *state.failure;
         if (state.ended) return std::size_t{0};
-        if (auto ok = state.step(); !ok) state.failure = ok.error();
+        if (state.stop.stop_requested()) {
+            state.failure = Error(ErrorCode::cancelled, "the archive was broken off");
+        } else if (auto ok = state.step(); !ok) {
+            state.failure = ok.error();
+        }
     }
-    std::size_t count = state.buffer.copy(into.data(), into.size(), state.taken);
-    state.taken += count;
-    return count;
+    return state.writer.take(into);
 }
 
 Status write_archive(const std::filesystem::path& directory, const ByteSink& sink,
-                     DirectoryArchive::Form form) {
-    auto archive = DirectoryArchive::open(directory, form);
+                     DirectoryArchive::Form form, std::stop_token stop) {
+    auto archive = DirectoryArchive::open(directory, form, std::move(stop));
     if (!archive) return archive.error();
     std::vector<char> buffer(piece);
     for (;;) {

@@ -37,6 +37,12 @@ Result<std::optional<ImageDocuments>> DocumentFiles::read(const std::string& dig
     return std::optional(std::move(documents));
 }
 
+bool DocumentFiles::has(const std::string& digest) const {
+    const fs::path at = file(digest);
+    std::error_code ignored;
+    return !at.empty() && fs::exists(at, ignored);
+}
+
 Status DocumentFiles::write(const std::string& digest, const ImageDocuments& documents) const {
     fs::path to = file(digest);
     if (to.empty()) return {};

@@ -18,6 +18,8 @@ class DocumentFiles {
     [[nodiscard]] const std::filesystem::path& directory() const { return directory_; }
     /// Empty when there are none.
     [[nodiscard]] Result<std::optional<ImageDocuments>> read(const std::string& digest) const;
+    /// Looks at one file's entry.
+    [[nodiscard]] bool has(const std::string& digest) const;
     [[nodiscard]] Status write(const std::string& digest, const ImageDocuments& documents) const;
     /// Removes those of images that are not among `digests`.
     [[nodiscard]] Status keep_only(const std::set<std::string>& digests) const;

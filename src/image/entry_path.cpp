@@ -20,6 +20,9 @@ Error broken_rule(std::string_view entry, std::string_view rule) {
 Result<EntryPath> parse_entry_path(std::string_view raw) {
     if (raw.empty()) return broken_rule(raw, "the name must not be empty");
     if (raw.front() == '/') return broken_rule(raw, "the name must not be absolute");
+    if (raw.find('\0') != std::string_view::npos) {
+        return broken_rule(raw, "the name must not hold NUL");
+    }
     if (raw.size() > longest_path) {
         return broken_rule(raw, "the name must not be longer than 4095 bytes");
     }

@@ -25,7 +25,7 @@ Status make_directories(const fs::path& path) {
 
 /// Writes each layer once into `blobs`, under its digest.
 Result<std::vector<SentLayer>> pack_layers(const ImageDetails& image, const fs::path& blobs,
-                                           const std::function<bool()>& cancel) {
+                                           const std::stop_token& stop) {
     std::map<std::string, SentLayer> packed;
     std::vector<SentLayer> layers;
     for (const LayerInfo& layer : image.layers) {
@@ -34,7 +34,7 @@ Result<std::vector<SentLayer>> pack_layers(const ImageDetails& image, const fs::
             continue;
         }
         fs::path file = blobs / "unfinished";
-        auto blob = write_layer_blob(layer.path, file, cancel);
+        auto blob = write_layer_blob(layer.path, file, stop);
         if (!blob) return blob.error().within("layer sha256:" + layer.diff_id);
         std::error_code failure;
         fs::rename(file, blobs / blob->hex, failure);
@@ -76,7 +76,7 @@ std::string index_of(const Composition& made, const std::string& reference) {
 
 Result<std::unique_ptr<ExportedImage>> ExportedImage::make(Store& store,
                                                            const std::string& reference,
-                                                           const std::function<bool()>& cancel) {
+                                                           std::stop_token stop) {
     auto details = store.inspect(reference);
     if (!details) return details.error();
     auto staging = Staging::create(store.directory());
@@ -85,7 +85,7 @@ Result<std::unique_ptr<ExportedImage>> ExportedImage::make(Store& store,
     fs::path layout = made->staging_.path() / "layout";
     fs::path blobs = layout / "blobs" / "sha256";
     if (auto ok = make_directories(blobs); !ok) return ok.error();
-    auto layers = pack_layers(*details, blobs, cancel);
+    auto layers = pack_layers(*details, blobs, stop);
     if (!layers) return layers.error();
     auto composed = compose(*details, *layers);
     if (!composed) return composed.error();
@@ -99,7 +99,7 @@ Result<std::unique_ptr<ExportedImage>> ExportedImage::make(Store& store,
           std::pair<fs::path, std::string_view>(layout / "oci-layout", kLayoutVersion)}) {
         if (auto ok = write_file_atomically(file, content); !ok) return ok.error();
     }
-    auto archive = DirectoryArchive::open(layout);
+    auto archive = DirectoryArchive::open(layout, DirectoryArchive::Form::plain, stop);
     if (!archive) return archive.error();
     made->archive_ = std::make_unique<DirectoryArchive>(std::move(*archive));
     return made;

@@ -5,8 +5,8 @@
 #include "image/store.hpp"
 
 #include <filesystem>
-#include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 
 namespace opensandbox::image {
@@ -16,9 +16,10 @@ namespace opensandbox::image {
 class ExportedImage {
   public:
     /// Packs the layers beside the store: they take room there until this is gone. `not_found`,
-    /// `unsupported` for "host". Blocks for as long as compressing takes.
+    /// `unsupported` for "host"; `cancelled`, also of read(), soon after `stop` asks for it.
+    /// Blocks for as long as compressing takes.
     static Result<std::unique_ptr<ExportedImage>> make(Store& store, const std::string& reference,
-                                                       const std::function<bool()>& cancel);
+                                                       std::stop_token stop);
 
     /// The next bytes; 0 at the end. Blocks on the disk.
     Result<std::size_t> read(std::span<char> into) { return archive_->read(into); }

@@ -50,7 +50,8 @@ Status Import::read(const ByteSource& source) {
     SourceInput packed(source, budget_);
     auto plain = decompressed(packed);
     if (!plain) return plain.error();
-    MeteredInput metered(**plain, budget_, ImportBudget::Stage::archive);
+    StoppableInput stoppable(**plain, stop_);
+    MeteredInput metered(stoppable, budget_, ImportBudget::Stage::archive);
     HashedInput hashed(metered);
     RecordedInput recorded(hashed, spool_.get());
 
@@ -109,7 +110,8 @@ Status Import::stage_kept_root() {
     auto directory = make_layer_directory(staging_ / root_layer);
     if (!directory) return directory.error();
     FileInput file(spool_.get());
-    HashedInput tar(file);
+    StoppableInput input(file, stop_);
+    HashedInput tar(input);
     auto layer = unpack_layer(tar, directory->get(), budget_);
     if (!layer) return layer.error();
     return keep_root(*layer, tar.finish());
@@ -260,7 +262,7 @@ Result<LayerRecord> Import::stage_layer(const LayerSource& layer, InputStream& d
     rules.name = layer.member;
     rules.hex = layer.hex;
     rules.diff_id = layer.diff_id;
-    return unpack_blob(rules, data, staging_, budget_);
+    return unpack_blob(rules, data, staging_, budget_, stop_);
 }
 
 }  // namespace opensandbox::image

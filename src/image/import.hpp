@@ -21,8 +21,13 @@ namespace opensandbox::image {
 /// archive is shows only when all names are known.
 class Import {
   public:
-    Import(const Reference& reference, const ImportLimits& limits, const Staging& staging)
-        : reference_(reference), budget_(limits), staging_(staging.path()) {}
+    /// Everything ends with `cancelled` soon after `stop` asks for it.
+    Import(const Reference& reference, const ImportLimits& limits, const Staging& staging,
+           std::stop_token stop)
+        : reference_(reference),
+          budget_(limits),
+          staging_(staging.path()),
+          stop_(std::move(stop)) {}
 
     /// Reads the source to its end.
     Status read(const ByteSource& source);
@@ -58,6 +63,7 @@ class Import {
     Reference reference_;
     ImportBudget budget_;
     std::filesystem::path staging_;
+    std::stop_token stop_;
     UniqueFd spool_;                   ///< the archive, when it was kept
     std::optional<StagedImage> root_;  ///< the image, when it is a root file system
 };

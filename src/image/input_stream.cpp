@@ -1,5 +1,6 @@
 #include "image/input_stream.hpp"
 
+#include "base/sparse_file.hpp"
 #include "image/archive_reader.hpp"
 #include "image/gzip_input.hpp"
 
@@ -111,15 +112,27 @@ Result<std::size_t> HashedInput::read(std::span<char> into) {
 Result<std::size_t> MeteredInput::read(std::span<char> into) {
     auto count = from_.read(into);
     if (!count) return count;
-    if (auto status = budget_.add_stream(stage_, *count); !status) return status.error();
+    const std::uint64_t costly = costly_bytes(into.first(*count));
+    if (auto ok = budget_.add_stream(stage_, *count, costly); !ok) return ok.error();
     return count;
 }
 
 Result<std::size_t> RecordedInput::read(std::span<char> into) {
     auto count = from_.read(into);
     if (!count || fd_ < 0) return count;
-    if (auto status = write_all(fd_, into.first(*count)); !status) return status.error();
+    if (*count == 0) {
+        if (::ftruncate(fd_, static_cast<off_t>(size_)) == 0) return count;
+        return Error::from_errno(errno, "set the size of the staged archive");
+    }
+    auto written = write_sparsely(fd_, into.first(*count), size_);
+    if (!written) return written.error();
+    size_ += *count;
     return count;
+}
+
+Result<std::size_t> StoppableInput::read(std::span<char> into) {
+    if (stop_.stop_requested()) return Error(ErrorCode::cancelled, "the work was broken off");
+    return from_.read(into);
 }
 
 Status drain(InputStream& stream) {

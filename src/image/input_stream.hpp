@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 
 namespace opensandbox::image {
@@ -73,7 +74,19 @@ class MeteredInput final : public InputStream {
     ImportBudget::Stage stage_;
 };
 
-/// Keeps a copy of what passes in a file, until told to stop.
+/// Ends with `cancelled` when the token asks to stop.
+class StoppableInput final : public InputStream {
+  public:
+    StoppableInput(InputStream& from, std::stop_token stop) : from_(from), stop_(std::move(stop)) {}
+    Result<std::size_t> read(std::span<char> into) override;
+    Result<std::uint64_t> skip(std::uint64_t bytes) override { return from_.skip(bytes); }
+
+  private:
+    InputStream& from_;
+    std::stop_token stop_;
+};
+
+/// Keeps a copy of what passes in a new file, until told to stop. Long runs of zeros become holes.
 class RecordedInput final : public InputStream {
   public:
     RecordedInput(InputStream& from, int fd) : from_(from), fd_(fd) {}
@@ -83,6 +96,7 @@ class RecordedInput final : public InputStream {
   private:
     InputStream& from_;
     int fd_;
+    std::uint64_t size_ = 0;
 };
 
 /// Reads to the end, so that hashes and checksums cover everything.

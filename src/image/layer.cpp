@@ -1,6 +1,7 @@
 #include "image/layer.hpp"
 
 #include "base/log.hpp"
+#include "base/sparse_file.hpp"
 #include "image/entry_metadata.hpp"
 
 #include <sys/stat.h>
@@ -25,25 +26,21 @@ std::uint64_t size_of(archive_entry* entry) {
     return size > 0 ? static_cast<std::uint64_t>(size) : 0;
 }
 
-/// Writes the entry's data at its offsets, so that holes stay holes.
+/// Writes the entry's data at its offsets, so that holes stay holes; long runs of zeros become
+/// some.
 Status write_data(int fd, const EntryPath& path, ArchiveReader& reader, std::uint64_t size) {
     std::uint64_t end = 0;
     for (;;) {
         auto block = reader.next_block();
         if (!block) return block.error().within("entry " + in_quotes(path.full()));
         if (!*block) break;
-        auto [bytes, offset] = **block;
+        const auto [bytes, offset] = **block;
         if (offset > size || bytes.size() > size - offset) {
             return broken_rule(path.full(), "the data must not be longer than the stated size");
         }
-        while (!bytes.empty()) {
-            ssize_t count = ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-            if (count < 0 && errno == EINTR) continue;
-            if (count < 0) return call_failed(path, "write");
-            bytes = bytes.subspan(static_cast<std::size_t>(count));
-            offset += static_cast<std::uint64_t>(count);
-        }
-        end = std::max(end, offset);
+        auto written = write_sparsely(fd, bytes, offset);
+        if (!written) return written.error().within("entry " + in_quotes(path.full()));
+        end = std::max(end, *written);
     }
     if (end < size && ::ftruncate(fd, static_cast<off_t>(size)) != 0) {
         return call_failed(path, "set the size");

@@ -1,5 +1,6 @@
 #include "image/layer_digest.hpp"
 
+#include "base/sparse_file.hpp"
 #include "base/unique_fd.hpp"
 #include "image/digest.hpp"
 
@@ -54,12 +55,10 @@ class Feed {
     Sha256 hash_;
 };
 
-bool is_zero(std::span<const char> bytes) {
-    return bytes.front() == 0 && std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0;
-}
-
 class LayerReader {
   public:
+    explicit LayerReader(const std::stop_token& stop) : stop_(stop) {}
+
     Result<MadeLayer> run(UniqueFd root) {
         struct stat info{};
         if (::fstat(root.get(), &info) != 0) return failed("read its status");
@@ -218,6 +217,9 @@ class LayerReader {
 
     /// From a multiple of the block's size on. Returns how much there was.
     Result<std::size_t> read_piece(int fd, off_t at) {
+        if (stop_.stop_requested()) {
+            return Error(ErrorCode::cancelled, "layer: reading it was broken off");
+        }
         std::size_t filled = 0;
         while (filled < buffer_.size()) {
             const ssize_t got = ::pread(fd, buffer_.data() + filled, buffer_.size() - filled,
@@ -237,6 +239,7 @@ class LayerReader {
         return filled;
     }
 
+    const std::stop_token& stop_;
     Feed feed_;
     MadeLayer layer_;
     std::string path_;
@@ -246,10 +249,11 @@ class LayerReader {
 
 }  // namespace
 
-Result<MadeLayer> identify_layer(const std::filesystem::path& directory) {
+Result<MadeLayer> identify_layer(const std::filesystem::path& directory,
+                                 const std::stop_token& stop) {
     UniqueFd root(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!root) return Error::from_errno(errno, "open " + directory.string());
-    return LayerReader().run(std::move(root));
+    return LayerReader(stop).run(std::move(root));
 }
 
 }  // namespace opensandbox::image

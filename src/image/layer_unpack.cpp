@@ -23,13 +23,15 @@ Result<UniqueFd> make_layer_directory(const std::filesystem::path& path) {
 }
 
 Result<LayerRecord> unpack_blob(const LayerBlobRules& rules, InputStream& blob,
-                                const std::filesystem::path& parent, ImportBudget& budget) {
+                                const std::filesystem::path& parent, ImportBudget& budget,
+                                const std::stop_token& stop) {
     auto directory = make_layer_directory(parent / rules.diff_id);
     if (!directory) return directory.error();
     HashedInput packed(blob);
     auto plain = decompressed(packed);
     if (!plain) return plain.error();
-    MeteredInput metered(**plain, budget, ImportBudget::Stage::layers);
+    StoppableInput stoppable(**plain, stop);
+    MeteredInput metered(stoppable, budget, ImportBudget::Stage::layers);
     HashedInput tar(metered);
     auto record = unpack_layer(tar, directory->get(), budget);
     if (!record) return record;

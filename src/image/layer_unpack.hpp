@@ -21,9 +21,11 @@ struct LayerBlobRules {
 Result<UniqueFd> make_layer_directory(const std::filesystem::path& path);
 
 /// Decompresses and unpacks a blob into `<parent>/<diff id>`, which it makes. `invalid_argument`
-/// when a digest is another one than the rules say.
+/// when a digest is another one than the rules say; `cancelled` soon after `stop` asks for it,
+/// however much a piece of the blob unpacks to.
 Result<LayerRecord> unpack_blob(const LayerBlobRules& rules, InputStream& blob,
-                                const std::filesystem::path& parent, ImportBudget& budget);
+                                const std::filesystem::path& parent, ImportBudget& budget,
+                                const std::stop_token& stop);
 
 /// `invalid_argument`: `what` has another digest than it must.
 Error wrong_digest(std::string_view what, const std::string& is, const std::string& must_be);

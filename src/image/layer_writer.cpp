@@ -10,13 +10,13 @@
 
 namespace opensandbox::image {
 
-Status write_layer(const std::filesystem::path& directory, const ByteSink& sink) {
-    return write_archive(directory, sink, DirectoryArchive::Form::layer);
+Status write_layer(const std::filesystem::path& directory, const ByteSink& sink,
+                   std::stop_token stop) {
+    return write_archive(directory, sink, DirectoryArchive::Form::layer, std::move(stop));
 }
 
 Result<LayerBlob> write_layer_blob(const std::filesystem::path& directory,
-                                   const std::filesystem::path& file,
-                                   const std::function<bool()>& cancel) {
+                                   const std::filesystem::path& file, std::stop_token stop) {
     UniqueFd fd(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!fd) return Error::from_errno(errno, "make " + file.string());
     LayerBlob blob;
@@ -26,11 +26,12 @@ Result<LayerBlob> write_layer_blob(const std::filesystem::path& directory,
         blob.size += bytes.size();
         return write_all(fd.get(), bytes);
     });
-    auto written = write_layer(directory, [&](std::span<const char> bytes) -> Status {
-        if (cancel && cancel()) return Error(ErrorCode::cancelled, "packing was broken off");
+    ByteSink sink = [&](std::span<const char> bytes) -> Status {
+        if (stop.stop_requested()) return Error(ErrorCode::cancelled, "packing was broken off");
         tar_hash.update(bytes);
         return gzip.write(bytes);
-    });
+    };
+    auto written = write_layer(directory, sink, stop);
     if (!written) return written.error();
     if (auto ok = gzip.finish(); !ok) return ok.error();
     blob.diff_id = tar_hash.finish();

@@ -10,8 +10,10 @@ namespace opensandbox::image {
 
 /// The tar stream of a layer, out of its directory as overlayfs keeps it: whiteout devices become
 /// ".wh.x", opaque marks ".wh..wh..opq". Numeric ids, modes, times, hard links, `user.*` attributes
-/// and file capabilities are kept. The same directory gives the same bytes. Blocks.
-Status write_layer(const std::filesystem::path& directory, const ByteSink& sink);
+/// and file capabilities are kept. The same directory gives the same bytes,
+/// wherever its files have holes. `cancelled` soon after `stop` asks for it. Blocks.
+Status write_layer(const std::filesystem::path& directory, const ByteSink& sink,
+                   std::stop_token stop = {});
 
 /// A layer as registries keep it.
 struct LayerBlob {
@@ -24,10 +26,9 @@ struct LayerBlob {
 /// Media type of what write_layer_blob() makes.
 inline constexpr std::string_view kLayerMediaType = "application/vnd.oci.image.layer.v1.tar+gzip";
 
-/// Writes the stream, compressed with gzip, into the new file. `cancelled` soon after `cancel`
-/// returned true; it may be null. Blocks.
+/// Writes the stream, compressed with gzip, into the new file. `cancelled` soon after `stop` asks
+/// for it. Blocks.
 Result<LayerBlob> write_layer_blob(const std::filesystem::path& directory,
-                                   const std::filesystem::path& file,
-                                   const std::function<bool()>& cancel = nullptr);
+                                   const std::filesystem::path& file, std::stop_token stop = {});
 
 }  // namespace opensandbox::image

@@ -9,22 +9,8 @@
 namespace opensandbox::image {
 namespace {
 
-/// Ends early when told to.
-class StoppableInput final : public InputStream {
-  public:
-    StoppableInput(InputStream& from, const std::atomic<bool>& stop) : from_(from), stop_(stop) {}
-    Result<std::size_t> read(std::span<char> into) override {
-        if (stop_) return Error(ErrorCode::cancelled, "the server stops");
-        return from_.read(into);
-    }
-
-  private:
-    InputStream& from_;
-    const std::atomic<bool>& stop_;
-};
-
 Result<LayerRecord> unpack(const PulledLayer& layer, const std::filesystem::path& directory,
-                           ImportBudget& budget, const std::atomic<bool>& stop) {
+                           ImportBudget& budget, const std::stop_token& stop) {
     LayerBlobRules rules;
     rules.name = "sha256:" + layer.hex;
     rules.hex = layer.hex;
@@ -33,8 +19,7 @@ Result<LayerRecord> unpack(const PulledLayer& layer, const std::filesystem::path
     if (!file) return Error::from_errno(errno, "open " + layer.file.string());
     budget.add_packed(layer.size);
     FileInput blob(file.get());
-    StoppableInput input(blob, stop);
-    auto record = unpack_blob(rules, input, directory, budget);
+    auto record = unpack_blob(rules, blob, directory, budget, stop);
     if (!record) return record.error().within("layer sha256:" + layer.hex);
     ::unlink(layer.file.c_str());
     return record;
@@ -44,7 +29,7 @@ Result<LayerRecord> unpack(const PulledLayer& layer, const std::filesystem::path
 
 Result<StagedImage> stage_pulled(const PulledImage& pulled, const ImportLimits& limits,
                                  const std::filesystem::path& directory, const HasLayer& has_layer,
-                                 const std::atomic<bool>& stop) {
+                                 const std::stop_token& stop) {
     ImportBudget budget(limits);
     StagedImage staged;
     staged.image.digest = pulled.digest;

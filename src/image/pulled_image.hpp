@@ -3,8 +3,8 @@
 #include "image/manifest.hpp"
 #include "image/staged_image.hpp"
 
-#include <atomic>
 #include <filesystem>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -30,9 +30,9 @@ struct PulledImage {
 
 /// Unpacks the blobs below `directory`, each removed when it is done. Whatever rules an import must
 /// keep hold here, too. `conflict` when a layer that needed no blob is gone by now: to be pulled
-/// again. `cancelled` soon after `stop` became true. Blocks.
+/// again. `cancelled` soon after `stop` asks for it. Blocks.
 Result<StagedImage> stage_pulled(const PulledImage& pulled, const ImportLimits& limits,
                                  const std::filesystem::path& directory, const HasLayer& has_layer,
-                                 const std::atomic<bool>& stop);
+                                 const std::stop_token& stop);
 
 }  // namespace opensandbox::image

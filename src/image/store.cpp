@@ -209,19 +209,20 @@ Result<std::vector<ImageInfo>> Store::list() {
 }
 
 Result<ImageInfo> Store::import_archive(const std::string& text, const ByteSource& source,
-                                        const ImportLimits& limits) {
+                                        const ImportLimits& limits, std::stop_token stop) {
     auto reference = parse_new_name(text);
     if (!reference) return reference.error();
     auto staging = Staging::create(state_->directory);
     if (!staging) return staging.error();
-    Import import(*reference, limits, *staging);
+    Import import(*reference, limits, *staging, std::move(stop));
     if (auto ok = import.read(source); !ok) return ok.error();
     return state_->take_in(*reference, *staging, [&](const fs::path&, const HasLayer& has_layer) {
         return import.stage(has_layer);
     });
 }
 
-Result<ImageInfo> Store::derive(const std::string& text, const Derivation& wanted) {
+Result<ImageInfo> Store::derive(const std::string& text, const Derivation& wanted,
+                                const std::stop_token& stop) {
     auto reference = parse_new_name(text);
     if (!reference) return reference.error();
     if (auto ok = check_config_change(wanted.change); !ok) return ok.error();
@@ -232,7 +233,7 @@ Result<ImageInfo> Store::derive(const std::string& text, const Derivation& wante
     auto staging = Staging::create(state_->directory);
     if (!staging) return staging.error();
     auto stage = [&](const fs::path& directory, const HasLayer&) -> Result<StagedImage> {
-        auto made = stage_layers(wanted.layers, directory);
+        auto made = stage_layers(wanted.layers, directory, stop);
         if (!made) return made.error();
         auto image = derive_record(**base, made->order, wanted.change);
         if (!image) return image.error();
@@ -243,6 +244,10 @@ Result<ImageInfo> Store::derive(const std::string& text, const Derivation& wante
         return staged;
     };
     return state_->take_in(*reference, *staging, stage);
+}
+
+bool Store::has_manifest(const std::string& digest) {
+    return state_->documents.has(digest);
 }
 
 void Store::protect(std::function<bool(const std::string& digest)> needed) {

@@ -53,7 +53,9 @@ struct Rootfs {
 struct ImportLimits {
     std::uint64_t max_unpacked = 64ULL << 30;
     std::uint64_t max_entries = 2'000'000;
-    std::uint64_t max_ratio = 200;  ///< unpacked over packed, counted past the first 64 MiB
+    /// Unpacked over packed, counted past the first 64 MiB. Holes of files and long runs of zeros
+    /// in layers, which become holes, do not count.
+    std::uint64_t max_ratio = 200;
 };
 
 /// One layer of a stored image.
@@ -124,13 +126,17 @@ class Store {
     /// An archive of any kind: OCI layout, docker save, or a root file system; plain, gzip or zstd.
     /// Whichever it is is found from its content. Errors name the entry and the rule. When the
     /// reference named another image, that one stays as "name@sha256:…": sandboxes may run on it.
+    /// `cancelled`, with nothing left, soon after `stop` asks for it.
     Result<ImageInfo> import_archive(const std::string& reference, const ByteSource& source,
-                                     const ImportLimits& limits = {});
+                                     const ImportLimits& limits = {}, std::stop_token stop = {});
     /// Takes in an image that `stage` puts together: pulled, or made here. The reference may be
     /// by digest. What it named before stays as with import_archive().
     Result<ImageInfo> add(const std::string& reference, const Stager& stage);
     /// `not_found`; `unsupported` for "host", which has no layers.
     Result<ImageDetails> inspect(const std::string& reference);
+    /// Whether this digest of an image is that of its manifest, and not of its configuration or its
+    /// layers, as where an archive had no manifest. Looks at one file's entry.
+    bool has_manifest(const std::string& digest);
     /// Of the layer's diff id; false also when the index cannot be read.
     bool has_layer(const std::string& hex);
     /// Removes images that are not in use: those that lost their name to another, or with `all`
@@ -141,8 +147,9 @@ class Store {
     [[nodiscard]] const std::filesystem::path& directory() const;
     /// Makes an image of one that is here: its layers and those that `wanted` adds, its config and
     /// the changes. `not_found`, `conflict` for "host", which has no layers. What the reference
-    /// named before stays as with import_archive().
-    Result<ImageInfo> derive(const std::string& reference, const Derivation& wanted);
+    /// named before stays as with import_archive(). `cancelled` soon after `stop` asks for it.
+    Result<ImageInfo> derive(const std::string& reference, const Derivation& wanted,
+                             const std::stop_token& stop = {});
     /// `conflict` when `in_use` says so of its digest; `not_found`; "host" cannot be removed.
     Status remove(const std::string& reference,
                   const std::function<bool(const std::string& digest)>& in_use);

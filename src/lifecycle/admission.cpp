@@ -72,6 +72,7 @@ Result<Findings> check(const CreateRequest& request, const AdmissionRules& rules
     auto renew = renew_extension(request);
     if (!renew) return renew.error();
     findings.renew_seconds = renew.value();
+    if (auto ok = check_extensions(request); !ok) return ok.error();
     auto resolved = resolve_snapshot(request, rules, find_snapshot, findings);
     if (!resolved) return resolved.error();
     if (auto ok = check_kind(request, rules); !ok) return ok.error();

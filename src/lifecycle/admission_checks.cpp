@@ -5,6 +5,7 @@
 #include "model/timestamp.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 
 namespace opensandbox::lifecycle {
@@ -36,6 +37,9 @@ Status check_command(std::string_view what, const std::vector<std::string>& comm
     }
     return {};
 }
+
+constexpr std::array kOwnExtensions{kNetworkExtension, kHostnameExtension, kPublishExtension,
+                                    kMemoryExtension};
 
 }  // namespace
 
@@ -79,6 +83,21 @@ model::StringMap shown_extensions(const CreateRequest& request) {
 bool wants_isolation(const CreateRequest& request) {
     const std::string* isolation = find_value(request.extensions, kIsolationExtension);
     return isolation && *isolation == "enable";
+}
+
+Status check_extensions(const CreateRequest& request) {
+    const std::string* isolation = find_value(request.extensions, kIsolationExtension);
+    if (isolation && *isolation != "enable" && !is_blank(*isolation)) {
+        return invalid_parameter("extensions." + std::string(kIsolationExtension) + ": '" +
+                                 *isolation + "' must be enable.");
+    }
+    for (const auto& [key, value] : request.extensions) {
+        if (!key.starts_with(kOwnExtension)) continue;
+        if (std::ranges::find(kOwnExtensions, std::string_view(key)) != kOwnExtensions.end())
+            continue;
+        return invalid_parameter("extensions." + key + ": there is no such extension.");
+    }
+    return {};
 }
 
 Status check_argument(std::string_view what, std::string_view text) {
@@ -165,17 +184,22 @@ Result<runtime::ResourceLimits> check_limits(const model::StringMap& wanted,
         auto cores = model::parse_cpu(*text);
         if (!cores) return bad_limit("cpu", *text, "must resolve to a positive resource limit.");
         if (*cores < kMinCpu) return bad_limit("cpu", *text, "must be 0.01 cores or more.");
+        if (*cores > model::kMostCores)
+            return bad_limit("cpu", *text, "must be 1000000 cores or fewer.");
         limits.cpu_cores = *cores;
     }
     if (const std::string* text = find_value(wanted, "memory")) {
         auto bytes = model::parse_memory(*text);
         if (!bytes) return bad_limit("memory", *text, "must resolve to a positive resource limit.");
         if (*bytes < kMinMemory) return bad_limit("memory", *text, "must be 6Mi or more.");
+        if (*bytes > model::kMostMemory)
+            return bad_limit("memory", *text, "must be 1024Ti or less.");
         limits.memory_bytes = *bytes;
     }
     if (const std::string* text = find_value(wanted, "gpu")) {
         auto count = model::parse_gpu(*text);
         if (!count) return bad_limit("gpu", *text, "must be a positive count or all.");
+        if (*count > model::kMostGpus) return bad_limit("gpu", *text, "must be 65536 or fewer.");
         if (!rules.capabilities.gpus) {
             return bad_limit("gpu", *text,
                              "the " + runtime_name(rules) + " runtime does not support GPUs.");

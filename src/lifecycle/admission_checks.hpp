@@ -10,6 +10,8 @@
 namespace opensandbox::lifecycle {
 
 inline constexpr std::string_view kPoolExtension = "poolRef";
+/// Any of the tenant's pools that suits.
+inline constexpr std::string_view kAnyPool = "*";
 inline constexpr std::string_view kRenewExtension = "access.renew.extend.seconds";
 inline constexpr std::string_view kIsolationExtension = "bootstrap.execd.isolation";
 inline constexpr std::string_view kNetworkExtension = "opensandbox.io/network";
@@ -45,8 +47,11 @@ Result<std::optional<Timestamp>> expiry(const model::CreateRequest& request,
                                         const AdmissionRules& rules, Timestamp now);
 Result<runtime::ResourceLimits> check_limits(const model::StringMap& wanted,
                                              const AdmissionRules& rules);
+/// Refuses extensions under opensandbox.io/ that are not known, and another isolation than
+/// "enable".
+Status check_extensions(const model::CreateRequest& request);
 /// The limits beyond cpu, memory and gpu (limit_table() in admission_limits.cpp), where the runtime
-/// has them; without it they are ignored, as the contract has it.
+/// has them.
 Status check_fine_limits(const model::StringMap& wanted, const AdmissionRules& rules,
                          runtime::ResourceLimits& limits);
 /// opensandbox.io/network: "default", "none" or the name of a network, a DNS label; /hostname: a

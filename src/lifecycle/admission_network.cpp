@@ -123,10 +123,11 @@ Result<std::vector<runtime::MemoryVolume>> memory_volumes(const model::CreateReq
         const auto size = equals == std::string_view::npos
                               ? std::nullopt
                               : model::parse_memory(item.substr(equals + 1));
-        if (!is_mount_path(path) || !size || *size < kLeastMemoryVolume) {
+        if (!is_mount_path(path) || !size || *size < kLeastMemoryVolume ||
+            *size > model::kMostMemory) {
             return refuse(kMemoryExtension, item,
                           "must be an absolute path, outside /proc, /sys and /dev and without '.' "
-                          "or '..', then = and a size of 64Ki or more.");
+                          "or '..', then = and a size of 64Ki to 1024Ti.");
         }
         const bool twice = std::ranges::any_of(
             volumes, [&](const runtime::MemoryVolume& other) { return other.mount_path == path; });

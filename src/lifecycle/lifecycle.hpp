@@ -125,6 +125,8 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
         Pools::Key pool;         ///< without a name: none
         bool fits_idle = false;  ///< an idle one of the pool can be it
     };
+    [[nodiscard]] Result<Pools::Key> choose_pool(const model::CreateRequest& request,
+                                                 const std::string& tenant) const;
     [[nodiscard]] Result<Entrant> let_in(const model::CreateRequest& request,
                                          const std::string& tenant) const;
     static std::optional<store::KeyRecord> key_row(const std::optional<IdempotencyKey>& key,

@@ -117,6 +117,9 @@ Awaitable<Status> Lifecycle::bring_up(Admitted& admitted) {
     }
     store::SandboxRecord& record = admitted.record;
     record.endpoints = std::move(endpoints.value());
+    if (record.sandbox.pool.empty()) {
+        record.sandbox.image_digest = runtime_.image_digest(record.sandbox.id);
+    }
     record.sandbox.status = running(now());
     Change change = [record](store::SandboxStore& store) { return store.set_running(record); };
     auto committed = co_await commit(std::move(change));

@@ -1,4 +1,5 @@
 #include "base/log.hpp"
+#include "lifecycle/admission_checks.hpp"
 #include "lifecycle/lifecycle.hpp"
 #include "lifecycle/pool_template.hpp"
 #include "lifecycle/transition.hpp"
@@ -8,13 +9,38 @@
 /// Where sandboxes and pools meet: creates out of a pool, and idle ones at recovery.
 namespace opensandbox::lifecycle {
 
+/// The pool that a create comes out of: with a sandbox that is ready as it is wanted, else with
+/// room for another. Errors are those of the first that does not suit.
+Result<Pools::Key> Lifecycle::choose_pool(const model::CreateRequest& request,
+                                          const std::string& tenant) const {
+    const std::string_view name = pool_of(request);
+    if (name != kAnyPool) return Pools::Key(tenant, name);
+    std::optional<Pools::Key> suits;
+    std::optional<Error> why;
+    for (const Pools::Key& key : pools_.candidates(tenant)) {
+        auto base = pools_.open(key);
+        const auto merged = base ? apply_template(base.value(), request) : base;
+        if (!merged) {
+            if (!why) why = merged.error();
+            continue;
+        }
+        if (pools_.has_idle(key) && fits_idle(base.value(), request)) return key;
+        if (!suits) suits = key;
+    }
+    if (suits) return *suits;
+    if (why) return *why;
+    return Error(ErrorCode::not_found, "KUBERNETES::POOL_NOT_FOUND",
+                 "extensions.poolRef: '*' means any pool, and there is none.");
+}
+
 Result<Lifecycle::Entrant> Lifecycle::let_in(const model::CreateRequest& request,
                                              const std::string& tenant) const {
     Entrant entrant;
     model::CreateRequest wanted = request;
-    std::string_view pool = pool_of(request);
-    if (!pool.empty() && runtime_.capabilities().pools) {
-        entrant.pool = Pools::Key(tenant, pool);
+    if (!pool_of(request).empty() && runtime_.capabilities().pools) {
+        auto pool = choose_pool(request, tenant);
+        if (!pool) return pool.error();
+        entrant.pool = std::move(pool.value());
         auto base = pools_.open(entrant.pool);
         if (!base) return base.error();
         auto merged = apply_template(base.value(), request);

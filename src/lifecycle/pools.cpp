@@ -154,6 +154,7 @@ Awaitable<Status> Pools::remove(Key key) {
 Result<model::CreateRequest> Pools::open(const Key& key) const {
     auto entry = find(key);
     if (!entry) return entry.error();
+    if (entry.value()->refused) return *entry.value()->refused;
     const auto& pool = entry.value()->record.pool;
     if (!has_room(pool.capacity, entry.value()->counts())) {
         return Error(ErrorCode::resource_exhausted, "KUBERNETES::POOL_CAPACITY_EXHAUSTED",
@@ -161,6 +162,21 @@ Result<model::CreateRequest> Pools::open(const Key& key) const {
                          std::to_string(pool.capacity.pool_max) + ").");
     }
     return entry.value()->base;
+}
+
+std::vector<Pools::Key> Pools::candidates(const std::string& tenant) const {
+    std::vector<Key> keys;
+    for (const bool idle : {true, false}) {
+        for (const auto& [key, entry] : pools_) {
+            if (key.first == tenant && entry->idle.empty() != idle) keys.push_back(key);
+        }
+    }
+    return keys;
+}
+
+bool Pools::has_idle(const Key& key) const {
+    const auto at = pools_.find(key);
+    return at != pools_.end() && !at->second->idle.empty();
 }
 
 std::optional<store::SandboxRecord> Pools::take(const Key& key) {

@@ -60,6 +60,9 @@ class Pools {
 
     /// What its sandboxes are made of; 429 POOL_CAPACITY_EXHAUSTED when there is no room.
     [[nodiscard]] Result<model::CreateRequest> open(const Key& key) const;
+    /// Those of a tenant, those with an idle sandbox first.
+    [[nodiscard]] std::vector<Key> candidates(const std::string& tenant) const;
+    [[nodiscard]] bool has_idle(const Key& key) const;
     /// Takes an idle one out; empty when there is none.
     std::optional<store::SandboxRecord> take(const Key& key);
     /// Puts one back that did not become anybody's.
@@ -73,6 +76,7 @@ class Pools {
     struct Entry {
         store::PoolRecord record;
         model::CreateRequest base;
+        std::optional<Error> refused;  ///< why its template is not accepted any more
         std::deque<store::SandboxRecord> idle;
         std::int64_t making = 0;
         std::int64_t allocated = 0;

@@ -20,9 +20,15 @@ Awaitable<Status> Pools::load() {
     if (!rows) co_return rows.error();
     for (auto& row : rows.value()) {
         auto base = parse_template(row.pool.template_json);
-        if (!base) co_return base.error().within("pool " + row.pool.name);
         auto entry = std::make_shared<Entry>();
-        entry->base = std::move(base.value());
+        if (base) {
+            entry->base = std::move(base.value());
+        } else {
+            // One that an earlier program took; what it asks for and does not get must be known.
+            entry->refused = base.error().within("pool " + row.pool.name);
+            log::error("a pool's template is not accepted any more; it makes no sandboxes",
+                       {{"pool", row.pool.name}, {"reason", base.error().message()}});
+        }
         entry->record = std::move(row);
         pools_.emplace(Key(entry->record.tenant, entry->record.pool.name), entry);
     }
@@ -31,7 +37,8 @@ Awaitable<Status> Pools::load() {
 
 void Pools::adopt(store::SandboxRecord record) {
     auto at = pools_.find(Key(record.tenant, record.sandbox.pool));
-    if (at == pools_.end() || !runtime_.capabilities().pools) return discard(record.sandbox.id);
+    const bool usable = at != pools_.end() && !at->second->refused;
+    if (!usable || !runtime_.capabilities().pools) return discard(record.sandbox.id);
     at->second->idle.push_back(std::move(record));
 }
 
@@ -53,6 +60,7 @@ Result<Admitted> Pools::admit_idle(const model::CreateRequest& base,
 
 void Pools::reconcile(const EntryPtr& entry) {
     if (!started_ || stopping_ || entry->waiting || !is_current(entry)) return;
+    if (entry->refused) return;
     if (!runtime_.capabilities().pools) return;
     PoolStep step = plan_pool(entry->record.pool.capacity, entry->counts());
     for (std::int64_t i = 0; i < step.make; ++i) {

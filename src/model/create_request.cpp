@@ -93,6 +93,32 @@ void check_source(const object& body, const CreateRequest& request, const Locati
     }
 }
 
+/// What differs from a field's name by case and separators only.
+std::string folded(std::string_view name) {
+    std::string plain;
+    for (const char c : name) {
+        if (c != '_' && c != '-')
+            plain += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    }
+    return plain;
+}
+
+/// Other members of clients are passed over, but not a field in another spelling: what it was to
+/// forbid would be allowed.
+void check_misspelt(const object& body, FieldErrors& errors) {
+    for (const auto& [key, item] : body) {
+        if (item.is_null()) continue;
+        const std::string_view name(key);
+        for (const FieldRule& rule : create_request_rules()) {
+            if (name == rule.name || name == snake_case(rule.name)) break;
+            if (folded(name) != folded(rule.name)) continue;
+            Location here{std::string("body"), std::string(name)};
+            errors.push_back(value_error(here, "the field is spelt " + std::string(rule.name) + ".",
+                                         json_string(name)));
+        }
+    }
+}
+
 void check_volumes(const object& body, FieldErrors& errors) {
     const value* list = find_field(body, "volumes");
     if (!list || !list->is_array()) return;
@@ -143,6 +169,7 @@ NetworkPolicy read_network_policy(const object& given) {
     for (const object* rule : objects_of(given, "egress")) {
         policy.egress.emplace_back(read_text(*rule, "action").value_or(""),
                                    read_text(*rule, "target").value_or(""));
+        policy.egress.back().ports = read_integers(*rule, "ports");
     }
     return policy;
 }
@@ -289,6 +316,13 @@ std::variant<CreateRequest, FieldErrors> parse_create_request(std::string_view t
         errors.push_back(
             value_error(here, "OPENSANDBOX_LIFECYCLE is reserved.", "\"OPENSANDBOX_LIFECYCLE\""));
     }
+    if (const object* policy = object_field(body, "networkPolicy")) {
+        if (const value* rules = find_field(*policy, "egress")) {
+            Location here{std::string("body"), std::string("networkPolicy"), std::string("egress")};
+            check_egress_rules(*rules, here, errors);
+        }
+    }
+    check_misspelt(body, errors);
     check_volumes(body, errors);
     check_hooks(body, errors);
     if (!errors.empty()) return errors;

@@ -1,5 +1,7 @@
 #include "model/create_rules.hpp"
 
+#include "json/document.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -54,6 +56,13 @@ bool is_bucket_version(std::string_view text) {
     return text == "1.0" || text == "2.0";
 }
 
+/// An address or a network, as far as it differs from a name; egress control reads it whole.
+bool looks_like_address(std::string_view text) {
+    if (text.starts_with('[')) return false;
+    if (std::ranges::count(text, ':') > 1) return true;
+    return !text.empty() && text.find_first_not_of("0123456789./ \t") == std::string_view::npos;
+}
+
 constexpr TextPattern kDnsLabel{is_dns_label, "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$"};
 constexpr TextPattern kClaimName{
     is_dns_name, "^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"};
@@ -76,16 +85,22 @@ constexpr std::array kPlatform{
     FieldRule{.name = "os", .required = true},
     FieldRule{.name = "arch", .required = true},
 };
+constexpr std::array kPort{
+    FieldRule{.name = "port", .kind = integer, .minimum = 1, .maximum = 65535},
+};
 constexpr std::array kEgressRule{
     FieldRule{.name = "action", .required = true},
-    FieldRule{.name = "target", .required = true, .minimum = 1},
+    FieldRule{.name = "target", .minimum = 1},
+    FieldRule{
+        .name = "ports", .kind = integer_list, .minimum = 1, .maximum = 256, .members = kPort},
 };
 constexpr std::array kNetworkPolicy{
     FieldRule{.name = "defaultAction"},
-    FieldRule{.name = "egress", .kind = object_list, .members = kEgressRule},
+    FieldRule{.name = "egress", .kind = object_list, .members = kEgressRule, .closed = true},
 };
 constexpr std::array kCredentialProxy{
     FieldRule{.name = "enabled", .kind = boolean, .nullable = false},
+    FieldRule{.name = "interceptionMode", .unserved = "is not served; all is intercepted."},
 };
 constexpr std::array kHostVolume{
     FieldRule{.name = "path", .required = true, .pattern = &kHostPath},
@@ -111,9 +126,10 @@ constexpr std::array kVolume{
     FieldRule{.name = "mountPath", .required = true, .pattern = &kAbsolute},
     FieldRule{.name = "readOnly", .kind = boolean, .nullable = false},
     FieldRule{.name = "subPath"},
-    FieldRule{.name = "host", .kind = object, .members = kHostVolume},
-    FieldRule{.name = "pvc", .kind = object, .members = kClaimVolume},
-    FieldRule{.name = "ossfs", .kind = object, .members = kBucketVolume},
+    FieldRule{.name = "createSubPathIfMissing", .kind = boolean, .unserved = "is not served."},
+    FieldRule{.name = "host", .kind = object, .members = kHostVolume, .closed = true},
+    FieldRule{.name = "pvc", .kind = object, .members = kClaimVolume, .closed = true},
+    FieldRule{.name = "ossfs", .kind = object, .members = kBucketVolume, .closed = true},
 };
 constexpr std::array kPreStart{
     FieldRule{.name = "command", .kind = text_list, .required = true, .minimum = 1},
@@ -131,6 +147,8 @@ constexpr std::array kPeriodic{
         .name = "timeoutSeconds", .kind = integer, .nullable = false, .minimum = 1, .maximum = 300},
 };
 constexpr std::array kHooks{
+    FieldRule{.name = "idlePolicy",
+              .unserved = "is not served: sandboxes are paused and resumed by request only."},
     FieldRule{.name = "preStart", .kind = object, .members = kPreStart, .closed = true},
     FieldRule{.name = "periodic", .kind = object_list, .members = kPeriodic, .closed = true},
 };
@@ -145,18 +163,42 @@ constexpr std::array kCreateRequest{
     FieldRule{.name = "env", .kind = nullable_text_map},
     FieldRule{.name = "metadata", .kind = text_map},
     FieldRule{.name = "entrypoint", .kind = text_list, .minimum = 1},
-    FieldRule{.name = "networkPolicy", .kind = object, .members = kNetworkPolicy},
-    FieldRule{.name = "credentialProxy", .kind = object, .members = kCredentialProxy},
+    FieldRule{.name = "networkPolicy", .kind = object, .members = kNetworkPolicy, .closed = true},
+    FieldRule{
+        .name = "credentialProxy", .kind = object, .members = kCredentialProxy, .closed = true},
     FieldRule{.name = "secureAccess", .kind = boolean, .nullable = false},
-    FieldRule{.name = "volumes", .kind = object_list, .members = kVolume},
+    FieldRule{.name = "volumes", .kind = object_list, .members = kVolume, .closed = true},
     FieldRule{.name = "platform", .kind = object, .members = kPlatform},
     FieldRule{.name = "lifecycle", .kind = object, .members = kHooks, .closed = true},
     FieldRule{.name = "extensions", .kind = nullable_text_map},
+    FieldRule{.name = "approvalPolicy", .unserved = "is not served: nothing waits for approval."},
+    FieldRule{.name = "features", .unserved = "is not served: nothing is added to images."},
+    FieldRule{.name = "egress", .unserved = "is not served; networkPolicy has the rules."},
 };
 
 }  // namespace
 
 const TextPattern kDnsName = kClaimName;
+
+void check_egress_rules(const json::value& rules, const Location& at, FieldErrors& errors) {
+    if (!rules.is_array()) return;
+    std::int64_t index = 0;
+    for (const json::value& item : rules.get_array()) {
+        const Location here = within(at, index++);
+        const json::object& rule = item.get_object();
+        const auto target = read_text(rule, "target");
+        const bool limited = find_field(rule, "ports") != nullptr;
+        if (!target && !limited) {
+            errors.push_back(value_error(here, "At least one of target and ports must be given.",
+                                         json::serialize(item)));
+        } else if (target && limited && !looks_like_address(*target)) {
+            errors.push_back(value_error(here,
+                                         "ports cannot be combined with a name; only an address "
+                                         "or a network may have them, without a port of its own.",
+                                         json::serialize(item)));
+        }
+    }
+}
 
 std::span<const FieldRule> create_request_rules() {
     return kCreateRequest;

@@ -16,4 +16,8 @@ std::span<const FieldRule> create_request_rules();
 std::span<const FieldRule> network_policy_rules();
 std::span<const FieldRule> egress_rule_rules();
 
+/// What the table cannot say of egress rules, an array that passed it: each has a target, ports or
+/// both, and a name has no ports.
+void check_egress_rules(const boost::json::value& rules, const Location& at, FieldErrors& errors);
+
 }  // namespace opensandbox::model

@@ -121,6 +121,7 @@ void forbid_unknown(const value& given, const FieldRule& rule, const Location& a
                     FieldErrors& errors) {
     if (!rule.closed || !given.is_object()) return;
     for (const auto& [key, item] : given.get_object()) {
+        if (item.is_null()) continue;  // absent, as newer clients may say it
         bool known = std::ranges::any_of(rule.members, [&](const FieldRule& member) {
             return member.name == std::string_view(key) ||
                    snake_case(member.name) == std::string_view(key);
@@ -149,9 +150,21 @@ void check_list(const value& given, const FieldRule& rule, const Location& at,
                                   "{\"field_type\":\"List\",\"min_length\":" + minimum +
                                       ",\"actual_length\":" + std::to_string(size) + "}"));
     }
+    if (rule.maximum && size > *rule.maximum) {
+        std::string maximum = std::to_string(*rule.maximum);
+        errors.push_back({"too_long", at,
+                          "List should have at most " + maximum + " items after validation, not " +
+                              std::to_string(size),
+                          json_string("(too long to quote)"),
+                          "{\"field_type\":\"List\",\"max_length\":" + maximum +
+                              ",\"actual_length\":" + std::to_string(size) + "}"});
+        return;
+    }
     for (std::size_t i = 0; i < items.size(); ++i) {
         Location item = within(at, static_cast<std::int64_t>(i));
-        if (rule.kind == FieldKind::object_list) {
+        if (rule.kind == FieldKind::integer_list) {
+            check_field(items[i], rule.members.front(), item, errors);
+        } else if (rule.kind == FieldKind::object_list) {
             check_object(items[i], rule.members, item, errors);
             forbid_unknown(items[i], rule, item, errors);
         } else if (!items[i].is_string()) {
@@ -203,12 +216,18 @@ FieldError value_error(const Location& at, std::string_view message, std::string
 
 void check_field(const value& given, const FieldRule& rule, const Location& at,
                  FieldErrors& errors) {
+    if (!rule.unserved.empty()) {
+        errors.push_back(value_error(at, std::string(rule.name) + " " + std::string(rule.unserved),
+                                     quoted(given)));
+        return;
+    }
     switch (rule.kind) {
         case FieldKind::text: return check_text(given, rule, at, errors);
         case FieldKind::integer: return check_integer(given, rule, at, errors);
         case FieldKind::boolean: return check_boolean(given, at, errors);
         case FieldKind::timestamp: return check_timestamp(given, at, errors);
         case FieldKind::text_list:
+        case FieldKind::integer_list:
         case FieldKind::object_list: return check_list(given, rule, at, errors);
         case FieldKind::text_map:
         case FieldKind::nullable_text_map: return check_map(given, rule, at, errors);
@@ -276,6 +295,16 @@ std::optional<std::vector<std::string>> read_list(const object& from, std::strin
     for (const value& item : given->get_array()) {
         if (item.is_string()) list.emplace_back(item.get_string());
     }
+    return list;
+}
+
+std::vector<std::int64_t> read_integers(const object& from, std::string_view name) {
+    const value* given = find_field(from, name);
+    std::vector<std::int64_t> list;
+    if (!given || !given->is_array()) return list;
+    FieldError ignored;
+    for (const value& item : given->get_array())
+        list.push_back(lax_integer(item, ignored).value_or(0));
     return list;
 }
 

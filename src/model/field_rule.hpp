@@ -28,6 +28,7 @@ enum class FieldKind : std::uint8_t {
     nullable_text_map,  ///< values may be null
     object,
     object_list,
+    integer_list,  ///< each item by the one rule of `members`
 };
 
 /// A check of text beyond its length; `shown` is what the error quotes as the pattern.
@@ -45,8 +46,11 @@ struct FieldRule {
     std::optional<std::int64_t> minimum = {};  ///< of an integer, or of a length
     std::optional<std::int64_t> maximum = {};
     const TextPattern* pattern = nullptr;
-    std::span<const FieldRule> members = {};  ///< of object and object_list
+    std::span<const FieldRule> members = {};  ///< of object and the lists of other than text
     bool closed = false;                      ///< object(s): unknown members are errors
+    /// What this server does not do with the field, which would be dangerous to pass over: it is an
+    /// error with this reason.
+    std::string_view unserved = {};
 };
 
 /// "resourceLimits" -> "resource_limits".
@@ -78,6 +82,7 @@ std::optional<std::int64_t> read_integer(const boost::json::object& from, std::s
 bool read_boolean(const boost::json::object& from, std::string_view name, bool fallback);
 std::optional<std::vector<std::string>> read_list(const boost::json::object& from,
                                                   std::string_view name);
+std::vector<std::int64_t> read_integers(const boost::json::object& from, std::string_view name);
 /// Members that are null are left out.
 std::optional<StringMap> read_map(const boost::json::object& from, std::string_view name);
 

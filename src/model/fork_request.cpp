@@ -16,7 +16,11 @@ constexpr std::array kRules{
     FieldRule{.name = "metadata", .kind = FieldKind::text_map},
     FieldRule{.name = "env", .kind = FieldKind::text_map},
     FieldRule{.name = "entrypoint", .kind = FieldKind::text_list, .minimum = 1},
+    FieldRule{.name = "overrides",
+              .unserved = "is not served; a copy may have its own env, metadata, entrypoint."},
 };
+constexpr FieldRule kBody{
+    .name = "body", .kind = FieldKind::object, .members = kRules, .closed = true};
 
 }  // namespace
 
@@ -26,7 +30,7 @@ std::variant<ForkRequest, FieldErrors> parse_fork_request(std::string_view body)
     json::value document;
     FieldErrors errors = parse_body(body, document);
     if (errors.empty() && document.is_null()) return request;
-    if (errors.empty()) check_object(document, kRules, Location{std::string("body")}, errors);
+    if (errors.empty()) check_field(document, kBody, Location{std::string("body")}, errors);
     if (!errors.empty()) return errors;
     const json::object& given = document.get_object();
     request.count = read_integer(given, "count").value_or(1);

@@ -14,8 +14,18 @@ std::string to_json(const NetworkPolicy& policy) {
         if (out.back() != '[') out += ',';
         out += "{\"action\":";
         append_json_string(out, rule.action);
-        out += ",\"target\":";
-        append_json_string(out, rule.target);
+        if (!rule.target.empty()) {
+            out += ",\"target\":";
+            append_json_string(out, rule.target);
+        }
+        if (!rule.ports.empty()) {
+            out += ",\"ports\":[";
+            for (const std::int64_t port : rule.ports) {
+                if (out.back() != '[') out += ',';
+                out += std::to_string(port);
+            }
+            out += ']';
+        }
         out += '}';
     }
     return out + "]}";

@@ -2,6 +2,7 @@
 
 #include "model/json_text.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,7 +14,8 @@ struct EgressRule {
     EgressRule() = default;
     EgressRule(std::string a, std::string t) : action(std::move(a)), target(std::move(t)) {}
     std::string action;  ///< "allow" or "deny"; not checked here
-    std::string target;  ///< name, wildcard, address or network
+    std::string target;  ///< name, wildcard, address or network; empty: every address, with ports
+    std::vector<std::int64_t> ports;  ///< of TCP, in the order they were sent; empty: all
 };
 
 struct NetworkPolicy {

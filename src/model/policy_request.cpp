@@ -4,15 +4,15 @@
 #include "model/create_rules.hpp"
 #include "model/json_body.hpp"
 
+#include <algorithm>
+
 namespace opensandbox::model {
 namespace {
 
 /// The body as one value of a kind; the errors are at its root.
-FieldErrors check_list(std::string_view body, FieldRule rule) {
-    json::value document;
+FieldErrors check_kind(std::string_view body, const FieldRule& rule, json::value& document) {
     FieldErrors errors = parse_body(body, document);
-    if (!errors.empty()) return errors;
-    check_field(document, rule, Location{std::string("body")}, errors);
+    if (errors.empty()) check_field(document, rule, Location{std::string("body")}, errors);
     return errors;
 }
 
@@ -20,20 +20,45 @@ FieldErrors check_list(std::string_view body, FieldRule rule) {
 
 FieldErrors check_policy_body(std::string_view body) {
     json::value document;
-    FieldErrors errors = parse_body(body, document);
+    FieldErrors errors = check_kind(body,
+                                    FieldRule{.name = "body",
+                                              .kind = FieldKind::object,
+                                              .members = network_policy_rules(),
+                                              .closed = true},
+                                    document);
     if (!errors.empty()) return errors;
-    check_object(document, network_policy_rules(), Location{std::string("body")}, errors);
+    if (const json::value* rules = find_field(document.get_object(), "egress")) {
+        check_egress_rules(*rules, Location{std::string("body"), std::string("egress")}, errors);
+    }
     return errors;
 }
 
 FieldErrors check_rules_body(std::string_view body) {
-    return check_list(
-        body,
-        FieldRule{.name = "body", .kind = FieldKind::object_list, .members = egress_rule_rules()});
+    json::value document;
+    FieldErrors errors = check_kind(body,
+                                    FieldRule{.name = "body",
+                                              .kind = FieldKind::object_list,
+                                              .members = egress_rule_rules(),
+                                              .closed = true},
+                                    document);
+    if (errors.empty()) check_egress_rules(document, Location{std::string("body")}, errors);
+    return errors;
+}
+
+bool has_ports(std::string_view body) {
+    json::value document;
+    if (!parse_body(body, document).empty()) return false;
+    const json::value* rules = &document;
+    if (document.is_object()) rules = find_field(document.get_object(), "egress");
+    return rules && rules->is_array() &&
+           std::ranges::any_of(rules->get_array(), [](const json::value& rule) {
+               return rule.is_object() && find_field(rule.get_object(), "ports");
+           });
 }
 
 FieldErrors check_targets_body(std::string_view body) {
-    return check_list(body, FieldRule{.name = "body", .kind = FieldKind::text_list});
+    json::value document;
+    return check_kind(body, FieldRule{.name = "body", .kind = FieldKind::text_list}, document);
 }
 
 }  // namespace opensandbox::model

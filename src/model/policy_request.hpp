@@ -11,6 +11,8 @@ namespace opensandbox::model {
 FieldErrors check_policy_body(std::string_view body);
 /// PATCH: an array of egress rules.
 FieldErrors check_rules_body(std::string_view body);
+/// Whether a rule of a body that passed its check is limited by `ports`.
+bool has_ports(std::string_view body);
 /// DELETE: an array of targets.
 FieldErrors check_targets_body(std::string_view body);
 

@@ -17,12 +17,15 @@ constexpr std::array kCapacity{count("bufferMax"), count("bufferMin"), count("po
                                count("poolMin")};
 constexpr FieldRule kCapacityRule{
     .name = "capacitySpec", .kind = FieldKind::object, .required = true, .members = kCapacity};
+constexpr FieldRule kPolicyRule{.name = "networkPolicy",
+                                .unserved = "is not served here; it belongs into template."};
 constexpr std::array kPool{
     FieldRule{.name = "name", .required = true, .maximum = 253, .pattern = &kDnsName},
     FieldRule{.name = "template", .kind = FieldKind::object, .required = true},
     kCapacityRule,
+    kPolicyRule,
 };
-constexpr std::array kUpdate{kCapacityRule};
+constexpr std::array kUpdate{kCapacityRule, kPolicyRule};
 
 PoolCapacity read_capacity(const json::object& body) {
     const json::object& given = find_field(body, "capacitySpec")->get_object();

@@ -7,6 +7,11 @@
 /// The values of `resourceLimits` (lifecycle 2.7).
 namespace opensandbox::model {
 
+/// More than any machine has, and so little that sums over all sandboxes stay exact.
+inline constexpr double kMostCores = 1'000'000;
+inline constexpr std::uint64_t kMostMemory = 1ULL << 50;
+inline constexpr std::int64_t kMostGpus = 65536;
+
 /// Cores: "0.5", "2", "500m", "1e-1"; finite and above 0.
 std::optional<double> parse_cpu(std::string_view text);
 

@@ -61,6 +61,12 @@ void append_allocation(std::string& out, const Sandbox& sandbox) {
     out += ",\"state\":\"allocated\"}";
 }
 
+void append_digest(std::string& out, const Sandbox& sandbox) {
+    if (sandbox.image_digest.empty()) return;
+    out += ",\"resolvedImageDigest\":";
+    append_json_string(out, sandbox.image_digest);
+}
+
 void append_times(std::string& out, const Sandbox& sandbox) {
     if (sandbox.expires_at) out += ",\"expiresAt\":\"" + to_rfc3339(*sandbox.expires_at) + "\"";
     out += ",\"createdAt\":\"" + to_rfc3339(sandbox.created_at) + "\"";
@@ -94,6 +100,7 @@ std::string to_json(const Sandbox& sandbox) {
         append_json_string(out, sandbox.image_uri);
         out += '}';
     }
+    append_digest(out, sandbox);
     if (!sandbox.snapshot_id.empty()) {
         out += ",\"snapshotId\":";
         append_json_string(out, sandbox.snapshot_id);
@@ -123,6 +130,7 @@ std::string to_create_json(const Sandbox& sandbox) {
     }
     append_extensions(out, sandbox.extensions);
     append_platform(out, sandbox.platform);
+    append_digest(out, sandbox);
     append_times(out, sandbox);
     out += ",\"entrypoint\":";
     append_json_list(out, sandbox.entrypoint);

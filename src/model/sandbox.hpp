@@ -54,7 +54,10 @@ struct Platform {
 struct Sandbox {
     Sandbox() = default;
     std::string id;
-    std::string image_uri;    ///< empty when restored from a snapshot
+    std::string image_uri;  ///< empty when restored from a snapshot
+    /// "sha256:…" of the manifest that the image's reference meant when it was created; empty where
+    /// that is not known, and for what came out of a pool or a snapshot.
+    std::string image_digest;
     std::string snapshot_id;  ///< empty unless restored from one
     std::optional<Platform> platform;
     SandboxStatus status;

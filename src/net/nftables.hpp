@@ -116,6 +116,8 @@ class Rule {
     Rule& not_more_often(std::uint64_t per_second, std::uint32_t burst);
     /// In any of the states.
     Rule& connection(std::uint32_t states);
+    /// It is the first packet of its connection, also where more follow before an answer.
+    Rule& begins_connection();
     /// Its destination was rewritten.
     Rule& destination_translated();
     /// Its connection carries this number (see mark_connection).

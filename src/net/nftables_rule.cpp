@@ -226,6 +226,15 @@ Rule& Rule::connection(std::uint32_t states) {
         .compare(NFT_CMP_NEQ, &none, sizeof(none));
 }
 
+Rule& Rule::begins_connection() {
+    const std::uint32_t none = 0;
+    const std::uint32_t confirmed = IPS_CONFIRMED;
+    return connection(fresh)
+        .load_connection(NFT_CT_STATUS)
+        .mask(bytes_of(confirmed))
+        .compare(NFT_CMP_EQ, &none, sizeof(none));
+}
+
 Rule& Rule::destination_translated() {
     const std::uint32_t none = 0;
     const std::uint32_t translated = IPS_DST_NAT;

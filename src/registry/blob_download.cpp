@@ -129,7 +129,7 @@ Awaitable<Status> Download::run() {
             co_return wrong("only " + std::to_string(partial_->size) + " bytes came, must be " +
                             std::to_string(request_.size));
         }
-        co_await net::sleep_for(session_.delay(fruitless + 2));
+        co_await session_.rest(session_.delay(fruitless + 2));
     }
     if (std::string hex = partial_->hash.finish(); hex != request_.hex) {
         co_return wrong("the registry sent bytes of digest sha256:" + hex);

@@ -184,7 +184,7 @@ Awaitable<Status> Upload::run() {
         if (!may_pass(done.error()) || fruitless >= session_.options().attempts) {
             co_return done.error().within("blob sha256:" + request_.hex);
         }
-        co_await net::sleep_for(session_.delay(fruitless + 2));
+        co_await session_.rest(session_.delay(fruitless + 2));
     }
     co_return Status();
 }

@@ -120,12 +120,12 @@ Awaitable<Result<image::ImageInfo>> Pull::look() {
 /// Unpacks and names, on the pool.
 Awaitable<Result<image::ImageInfo>> Pull::take_in() {
     using Taken = Result<image::ImageInfo>;
-    std::function<Taken()> work = [&store = place_.store, &stopping = place_.stopping,
-                                   pulled = image_, staging = staging_, reference = reference_,
+    std::function<Taken()> work = [&store = place_.store, stop = session_.stop(), pulled = image_,
+                                   staging = staging_, reference = reference_,
                                    limits = session_.options().limits] {
         return store.add(reference, [&](const std::filesystem::path& directory,
                                         const image::HasLayer& has_layer) {
-            return image::stage_pulled(*pulled, limits, directory, has_layer, stopping);
+            return image::stage_pulled(*pulled, limits, directory, has_layer, stop);
         });
     };
     co_return co_await net::run_blocking<Taken>(place_.pool, std::move(work));
@@ -137,12 +137,15 @@ Awaitable<Result<image::ImageInfo>> Pull::attempt() {
     ScopeExit discard([this] { asio::post(place_.pool, [staging = std::move(staging_)] {}); });
     if (!missing) co_return missing.error();
     auto stop = std::make_shared<bool>(false);
+    const auto end = [stop] { *stop = true; };
+    std::stop_callback unwanted(session_.stop(), end);
     std::function<Awaitable<Status>(std::size_t)> job = [&](std::size_t i) {
         return download((*missing)[i], stop);
     };
     auto fetched = co_await run_in_parallel(session_.executor(), missing->size(),
                                             session_.options().transfers, std::move(job), stop);
     if (!fetched) co_return fetched.error();
+    if (session_.stop().stop_requested()) co_return unwanted_transfer();
     for (std::size_t i : *missing)
         tell(image_->layers[i], Phase::unpacking, image_->layers[i].size);
     auto taken = co_await take_in();

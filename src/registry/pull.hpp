@@ -6,23 +6,20 @@
 
 #include <boost/asio/thread_pool.hpp>
 
-#include <atomic>
 #include <string>
 
 namespace opensandbox::registry {
 
 /// What transfers work with; borrowed, outlives them.
 struct Workplace {
-    Workplace(image::Store& s, asio::thread_pool& p, const std::atomic<bool>& e)
-        : store(s), pool(p), stopping(e) {}
+    Workplace(image::Store& s, asio::thread_pool& p) : store(s), pool(p) {}
     image::Store& store;
     asio::thread_pool& pool;
-    const std::atomic<bool>& stopping;
 };
 
 /// Brings the session's image into the store under `reference`: documents, then the layers that the
 /// store does not have, three at once, then all is unpacked and named in one step. On failure
-/// nothing is left.
+/// nothing is left. `cancelled` soon after the session is to stop.
 Awaitable<Result<image::ImageInfo>> pull_image(Session& session, Workplace place,
                                                std::string reference, ProgressListener listener);
 

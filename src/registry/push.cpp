@@ -89,9 +89,8 @@ Awaitable<Result<bool>> Push::find_there(const image::KnownBlob& blob) {
 Awaitable<Result<image::LayerBlob>> Push::pack(std::size_t index) {
     using Packed = Result<image::LayerBlob>;
     const image::LayerInfo& layer = details_->layers[index];
-    std::function<Packed()> work = [staging = staging_, layer, &stopping = place_.stopping] {
-        return image::write_layer_blob(layer.path, staging->path() / layer.diff_id,
-                                       [&stopping] { return stopping.load(); });
+    std::function<Packed()> work = [staging = staging_, layer, stop = session_.stop()] {
+        return image::write_layer_blob(layer.path, staging->path() / layer.diff_id, stop);
     };
     co_return co_await net::run_blocking<Packed>(place_.pool, std::move(work));
 }
@@ -173,12 +172,15 @@ Awaitable<Result<PushedImage>> Push::run() {
     for (std::size_t i : distinct_)
         tell(details_->layers[i].diff_id, Phase::waiting, 0, details_->layers[i].size);
     auto stop = std::make_shared<bool>(false);
+    const auto end = [stop] { *stop = true; };
+    std::stop_callback unwanted(session_.stop(), end);
     std::function<Awaitable<Status>(std::size_t)> job = [&](std::size_t i) {
         return send_layer(distinct_[i], stop);
     };
     auto layers = co_await run_in_parallel(session_.executor(), distinct_.size(),
                                            session_.options().transfers, std::move(job), stop);
     if (!layers) co_return layers.error();
+    if (session_.stop().stop_requested()) co_return unwanted_transfer();
     // A layer that comes twice was sent once.
     for (std::size_t i = 0; i < sent_.size(); ++i) {
         for (std::size_t j : distinct_) {

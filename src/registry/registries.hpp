@@ -5,8 +5,10 @@
 #include "registry/options.hpp"
 #include "registry/progress.hpp"
 
+#include <chrono>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 namespace opensandbox::registry {
@@ -32,16 +34,20 @@ class Registries {
     Registries& operator=(const Registries&) = delete;
 
     /// Brings an image into the store, with `login`, else the stored login of its registry, else
-    /// anonymously. Pulls of one image by one login at a time are one. Goes on to its end whether
-    /// or not anybody waits; on failure nothing is left. The message names registry, image and
-    /// cause.
+    /// anonymously. Pulls of one image by one login at a time are one, which ends when the last of
+    /// those who wait for it is asked to stop; each of them then returns `cancelled`. On failure
+    /// nothing is left. The message names registry, image and cause. `stop` is asked on the event
+    /// loop.
     Awaitable<Result<image::ImageInfo>> pull(std::string reference,
                                              std::optional<model::RegistryLogin> login,
-                                             Watcher watcher = nullptr);
-    /// Sends a stored image to the registry of `destination` (empty: of its own name).
+                                             Watcher watcher = nullptr, std::stop_token stop = {});
+    /// Sends a stored image to the registry of `destination` (empty: of its own name), until `stop`
+    /// asks to leave it.
     Awaitable<Result<PushedImage>> push(std::string reference, std::string destination,
                                         std::optional<model::RegistryLogin> login,
-                                        Watcher watcher = nullptr);
+                                        Watcher watcher = nullptr, std::stop_token stop = {});
+    /// Ends what is under way and waits for it, at most for so long. No transfer may follow.
+    Awaitable<void> stop(std::chrono::milliseconds patience);
     [[nodiscard]] const RegistryOptions& options() const;
 
   private:

@@ -46,6 +46,10 @@ ErrorCode code_of(int status) {
 
 }  // namespace
 
+Error unwanted_transfer() {
+    return {ErrorCode::cancelled, "nobody waits for it any more"};
+}
+
 bool may_pass(const Error& error) {
     switch (error.code()) {
         case ErrorCode::unavailable:
@@ -81,7 +85,11 @@ Awaitable<Result<std::size_t>> read_piece(Session& session, http::ClientResponse
                                           std::span<char> into) {
     net::Deadline deadline(session.executor(), session.options().stall_timeout,
                            [&response] { response.abort(); });
+    const auto abort = [&response] { response.abort(); };
+    std::stop_callback unwanted(session.stop(), abort);
+    if (session.stop().stop_requested()) co_return unwanted_transfer();
     auto count = co_await response.body().read_some(into);
+    if (session.stop().stop_requested()) co_return unwanted_transfer();
     if (deadline.expired()) co_return Error(ErrorCode::timeout, "the registry sends nothing more");
     co_return count;
 }
@@ -103,11 +111,29 @@ Awaitable<Result<std::string>> read_document(Session& session, http::ClientRespo
 }
 
 Session::Session(std::shared_ptr<Wire> wire, Location location, Credential credential,
-                 std::string scope)
+                 std::string scope, std::stop_token stop)
     : wire_(std::move(wire)),
       location_(std::move(location)),
       credential_(std::move(credential)),
-      scope_(std::move(scope)) {}
+      scope_(std::move(scope)),
+      stop_(std::move(stop)) {}
+
+Awaitable<void> Session::rest(std::chrono::milliseconds duration) {
+    net::Event woken(executor());
+    const auto wake = [&woken] { woken.notify(); };
+    std::stop_callback unwanted(stop_, wake);
+    co_await woken.wait_for(duration);
+}
+
+Awaitable<Answer> Session::ask(const http::Origin& origin, http::ClientRequest request) {
+    http::AbortHandle handle;
+    request.abort = &handle;
+    const auto abort = [&handle] { handle.abort(); };
+    std::stop_callback unwanted(stop_, abort);
+    auto answer = co_await wire_->client().send(origin, std::move(request));
+    if (stop_.stop_requested()) co_return unwanted_transfer();
+    co_return answer;
+}
 
 std::string Session::path(std::string_view rest) const {
     return "/v2/" + location_.repository + "/" + std::string(rest);
@@ -135,11 +161,11 @@ Awaitable<Status> Session::choose_scheme() {
     target.origin = wire_->origin(location_, !plain);
     if (!plain && location_.loopback) {
         http::ClientRequest question("GET", "/v2/");
-        auto secured = co_await wire_->client().send(target.origin, std::move(question));
+        auto secured = co_await ask(target.origin, std::move(question));
         if (!secured && secured.error().code() == ErrorCode::unavailable) {
             http::Origin bare = wire_->origin(location_, false);
             http::ClientRequest again("GET", "/v2/");
-            auto answer = co_await wire_->client().send(bare, std::move(again));
+            auto answer = co_await ask(bare, std::move(again));
             int status = answer ? (*answer)->head().status : 0;
             // A TLS server has no such answer for what is none.
             if (status != 200 && status != 401) co_return secured.error();
@@ -175,7 +201,7 @@ Awaitable<Answer> Session::attempt_at(const Call& call, Target target) {
         if (ours && !authorization_.empty()) {
             request.head.fields.set("Authorization", authorization_);
         }
-        auto response = co_await wire_->client().send(target.origin, std::move(request));
+        auto response = co_await ask(target.origin, std::move(request));
         if (!response) co_return response.error();
         bool follow = (call.method == "GET" || call.method == "HEAD") &&
                       is_redirect((*response)->head().status);
@@ -230,7 +256,7 @@ Awaitable<Answer> Session::send(Call call) {
             // A registry that was never reached will hardly be in half a second.
             bool known = answered_ || response.error().code() != ErrorCode::unavailable;
             if (last || !known || !may_pass(response.error())) co_return response;
-            co_await net::sleep_for(delay(number + 1));
+            co_await rest(delay(number + 1));
             continue;
         }
         int status = (*response)->head().status;
@@ -241,7 +267,7 @@ Awaitable<Answer> Session::send(Call call) {
             co_return co_await refusal_of(**response);
         }
         response->reset();
-        co_await net::sleep_for(wait);
+        co_await rest(wait);
     }
 }
 
@@ -259,7 +285,7 @@ Awaitable<Result<Session::Document>> Session::fetch(Call call, std::size_t limit
         if (number >= options().attempts || !may_pass(body.error())) {
             co_return body.error();
         }
-        co_await net::sleep_for(delay(number + 1));
+        co_await rest(delay(number + 1));
     }
 }
 

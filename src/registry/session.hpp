@@ -7,6 +7,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 namespace opensandbox::registry {
@@ -29,9 +30,11 @@ struct Call {
 /// Several calls may be under way at once. Lives on one event loop.
 class Session {
   public:
-    /// `scope` is what a token server is asked for: "repository:library/x:pull"; may be empty.
-    Session(std::shared_ptr<Wire> wire, Location location, Credential credential,
-            std::string scope);
+    /// `scope` is what a token server is asked for: "repository:library/x:pull"; may be empty. Once
+    /// `stop` asks for it, on the event loop, whatever waits for the registry fails with
+    /// `cancelled`.
+    Session(std::shared_ptr<Wire> wire, Location location, Credential credential, std::string scope,
+            std::stop_token stop = {});
 
     /// An answer of status below 400, redirects of GET and HEAD followed. Fails with
     /// `unauthenticated`, `permission_denied`, `not_found`, `resource_exhausted` (429), else
@@ -45,6 +48,10 @@ class Session {
     };
     Awaitable<Result<Document>> fetch(Call call, std::size_t limit);
 
+    /// Waits; not longer than until it is to stop.
+    Awaitable<void> rest(std::chrono::milliseconds duration);
+
+    [[nodiscard]] const std::stop_token& stop() const { return stop_; }
     [[nodiscard]] const Location& location() const { return location_; }
     [[nodiscard]] const RegistryOptions& options() const { return wire_->options(); }
     [[nodiscard]] asio::any_io_executor executor() const { return wire_->executor(); }
@@ -54,6 +61,8 @@ class Session {
     [[nodiscard]] std::chrono::milliseconds delay(int attempt) const;
 
   private:
+    /// By way of the wire, whose answer is not waited for any longer than it is wanted.
+    Awaitable<Answer> ask(const http::Origin& origin, http::ClientRequest request);
     Awaitable<Status> choose_scheme();
     Awaitable<Answer> attempt(const Call& call);
     Awaitable<Answer> attempt_at(const Call& call, Target target);
@@ -66,6 +75,7 @@ class Session {
     Location location_;
     Credential credential_;
     std::string scope_;
+    std::stop_token stop_;
     std::optional<Target> base_;  ///< empty until the scheme is known
     bool answered_ = false;       ///< the registry has answered once
     std::string authorization_;   ///< value of the field
@@ -75,6 +85,9 @@ class Session {
 
 /// Whether a failure may pass: the connection broke, or the server is in trouble.
 bool may_pass(const Error& error);
+
+/// `cancelled`: the error of a session that is to stop.
+Error unwanted_transfer();
 
 /// Reads a body piece by piece; a piece that takes longer than the stall limit ends it.
 Awaitable<Result<std::size_t>> read_piece(Session& session, http::ClientResponse& response,

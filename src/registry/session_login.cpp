@@ -80,7 +80,7 @@ Awaitable<Status> Session::fetch_token(const Challenge& challenge) {
     if (!target) co_return target.error().within("token server");
     std::string host = target->origin.host;
     http::ClientRequest request = token_request(credential_, *target, service, scope);
-    auto response = co_await wire_->client().send(target->origin, std::move(request));
+    auto response = co_await ask(target->origin, std::move(request));
     if (!response) co_return response.error().within("token server");
     auto body = co_await read_document(*this, **response, kLargestAnswer);
     int status = (*response)->head().status;

@@ -54,6 +54,12 @@ bool Wire::is_plain(const Location& location) const {
 
 Result<Target> Wire::resolve(std::string_view url, const Target& from) const {
     url = url.substr(0, url.find('#'));
+    // It becomes a part of the request's first line.
+    if (std::ranges::any_of(url, [](unsigned char c) { return c <= ' ' || c == 0x7f; })) {
+        return Error(ErrorCode::bad_gateway, "the registry names the address " +
+                                                 image::in_quotes(url) +
+                                                 ", which holds spaces or control characters");
+    }
     Target target;
     if (url.starts_with('/') && !url.starts_with("//")) {
         target.origin = from.origin;

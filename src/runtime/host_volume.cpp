@@ -1,5 +1,8 @@
 #include "runtime/host_volume.hpp"
 
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <variant>
@@ -75,6 +78,21 @@ bool is_within(std::string_view path, std::string_view directory) {
     if (directory.empty() || !directory.starts_with('/')) return false;
     if (directory == "/" || path == directory) return path.starts_with('/');
     return path.starts_with(directory) && path[directory.size()] == '/';
+}
+
+bool lends_rights(const std::string& path) {
+    std::error_code ec;
+    fs::path at = real(path, ec);
+    struct statvfs mount{};
+    if (!ec && ::statvfs(at.c_str(), &mount) == 0 && (mount.f_flag & ST_NOSUID) != 0) return false;
+    for (;; at = at.parent_path()) {
+        struct stat info{};
+        const bool roots = ::stat(at.c_str(), &info) == 0 && S_ISDIR(info.st_mode) &&
+                           info.st_uid == 0 && (info.st_mode & S_IXOTH) == 0 &&
+                           ((info.st_mode & S_IXGRP) == 0 || info.st_gid == 0);
+        if (roots) return false;
+        if (at == at.parent_path()) return true;
+    }
 }
 
 bool is_valid_sub_path(std::string_view sub_path) {

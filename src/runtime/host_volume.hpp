@@ -27,6 +27,10 @@ Status check_host_volume(const model::Volume& volume, const AllowedHostPaths& al
 Result<std::string> resolve_host_volume(const model::Volume& volume,
                                         const AllowedHostPaths& allowed);
 
+/// Whether users of this host could get rights of the owner of a program below `path`: its mount
+/// heeds set-id bits, and every directory on the way lets others than root in. Blocks.
+bool lends_rights(const std::string& path);
+
 /// Whether the absolute normal path `path` is `directory` or below it. Pure.
 bool is_within(std::string_view path, std::string_view directory);
 

@@ -204,6 +204,9 @@ class Runtime {
     /// Returns when a command works in the sandbox. On failure nothing is left of it.
     /// `not_found` with wire <PREFIX>::SANDBOX_IMAGE_PULL_FAILED names an unknown image.
     virtual Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) = 0;
+    /// "sha256:…" of the manifest that the image of a sandbox made by create() was; empty where
+    /// that is not known or not one, and for snapshots.
+    [[nodiscard]] virtual std::string image_digest(const std::string& /*id*/) const { return {}; }
     /// Ends it and removes all it had; succeeds when there is nothing. Returns when nothing is
     /// left.
     virtual Awaitable<Status> destroy(const std::string& id) = 0;

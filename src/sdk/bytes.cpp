@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/identifier.hpp"
+#include "base/sparse_file.hpp"
 #include "base/unique_fd.hpp"
 #include "net/task.hpp"
 #include "sdk/transport.hpp"
@@ -109,6 +110,8 @@ class DiskWriter : public FileWriter {
 
     Status commit() override {
         if (file_.in_place) return {};
+        if (written_ < size_ && ::ftruncate(file_.fd.get(), static_cast<off_t>(size_)) != 0)
+            return errno_error("set the size of " + path_);
         if (file_.temporary.empty()) {
             // Only a name that is free can be given; the rename takes the place of what is there.
             const std::string name = path_ + ".part-" + new_hex_id();
@@ -126,6 +129,13 @@ class DiskWriter : public FileWriter {
 
   private:
     opensandbox::Status write_now(std::string_view bytes) {
+        if (!file_.in_place) {
+            auto end = write_sparsely(file_.fd.get(), bytes, size_);
+            if (!end) return end.error().within(path_);
+            written_ = std::max(written_, *end);
+            size_ += bytes.size();
+            return {};
+        }
         while (!bytes.empty()) {
             ssize_t count = ::write(file_.fd.get(), bytes.data(), bytes.size());
             if (count < 0 && errno == EINTR) continue;
@@ -137,6 +147,8 @@ class DiskWriter : public FileWriter {
 
     Unfinished file_;
     std::string path_;
+    std::uint64_t size_ = 0;     ///< of what came, long runs of zeros left out of the file
+    std::uint64_t written_ = 0;  ///< where the last byte ends that is in the file
     asio::thread_pool thread_{1};
 };
 

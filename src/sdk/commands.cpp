@@ -167,6 +167,16 @@ Awaitable<Result<CommandStatus>> Commands::status(std::string id) const {
     co_return wire::decode_command_status(reply->body);
 }
 
+Awaitable<Result<CommandPage>> Commands::list(CommandFilter filter) const {
+    std::vector<std::pair<std::string, std::string>> items{{"limit", std::to_string(filter.limit)}};
+    if (filter.running) items.emplace_back("running", *filter.running ? "true" : "false");
+    if (!filter.cursor.empty()) items.emplace_back("cursor", filter.cursor);
+    Call call("GET", "/command?" + encode_query(items));
+    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    if (!reply) co_return reply.error();
+    co_return wire::decode_command_page(reply->body);
+}
+
 Awaitable<Result<CommandLogs>> Commands::logs(std::string id, std::int64_t cursor) const {
     std::string target = command_target("/command/", id, "/logs");
     if (cursor != 0) target += "?cursor=" + std::to_string(cursor);

@@ -19,7 +19,9 @@ std::optional<Error> refuse(const std::vector<NetworkRule>& rules) {
             return Error(ErrorCode::invalid_argument,
                          "action: '" + rule.action + "' is not accepted; use allow or deny");
         }
-        if (rule.target.empty()) return Error(ErrorCode::invalid_argument, "target: is empty");
+        if (rule.target.empty() && rule.ports.empty()) {
+            return Error(ErrorCode::invalid_argument, "target: is empty, and there are no ports");
+        }
     }
     return std::nullopt;
 }

@@ -17,6 +17,7 @@ std::string session_target(std::string_view id, std::string_view after = {}) {
 std::string attach_query(const AttachOptions& options) {
     std::vector<std::pair<std::string, std::string>> items;
     if (options.since != 0) items.emplace_back("since", std::to_string(options.since));
+    if (options.viewer) items.emplace_back("mode", "viewer");
     if (options.takeover) items.emplace_back("takeover", "1");
     if (options.pipes) {
         items.emplace_back("pty", "0");

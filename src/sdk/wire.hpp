@@ -62,6 +62,7 @@ Result<Event> decode_event(std::string_view frame);
 /// The same without the short cut for plain output.
 Result<Event> decode_any_event(std::string_view frame);
 Result<CommandStatus> decode_command_status(std::string_view body);
+Result<CommandPage> decode_command_page(std::string_view body);
 Result<Metrics> decode_metrics(std::string_view body);
 
 /// 0644 becomes 644: the wire's integer shows octal digits in decimal.

@@ -155,6 +155,38 @@ Result<CommandStatus> decode_command_status(std::string_view body) {
     return status;
 }
 
+Result<CommandPage> decode_command_page(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    ObjectReader in(*document);
+    CommandPage page;
+    for (const json::value& item : in.array("commands")) {
+        if (!item.is_object()) {
+            return Error(ErrorCode::protocol,
+                         "the answer breaks its format: a command is no object");
+        }
+        ObjectReader reader(item.get_object());
+        CommandSummary command;
+        command.id = reader.string("session");
+        command.running = reader.boolean("running");
+        command.background = reader.boolean("background");
+        command.started_at = reader.optional_time("started_at");
+        command.finished_at = reader.optional_time("finished_at");
+        auto code = reader.optional_integer("exit_code");
+        if (code) command.exit_code = static_cast<int>(*code);
+        command.error = reader.optional_string("error");
+        if (reader.failed()) return reader.error().within("commands");
+        page.items.push_back(std::move(command));
+    }
+    if (const json::object* pagination = in.optional_object("pagination")) {
+        ObjectReader reader(*pagination);
+        page.next_cursor = reader.optional_string("nextCursor");
+        if (reader.failed()) return reader.error().within("pagination");
+    }
+    if (in.failed()) return in.error();
+    return page;
+}
+
 Result<Metrics> decode_metrics(std::string_view body) {
     auto document = parse_object(body);
     if (!document) return document.error();

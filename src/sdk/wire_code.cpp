@@ -91,6 +91,8 @@ Result<TerminalInfo> decode_terminal(std::string_view body) {
     TerminalInfo info;
     info.session_id = in.string("session_id");
     info.running = in.boolean("running");
+    info.launch_attempted = in.optional_boolean("launch_attempted").value_or(false);
+    info.launch_failed = in.optional_boolean("launch_failed").value_or(false);
     info.output_offset = static_cast<std::uint64_t>(in.integer("output_offset"));
     if (in.failed()) return in.error();
     return info;

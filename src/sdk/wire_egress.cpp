@@ -9,7 +9,10 @@ namespace {
 json::array rule_array(const std::vector<NetworkRule>& rules) {
     json::array array;
     for (const auto& rule : rules) {
-        array.emplace_back(json::object{{"action", rule.action}, {"target", rule.target}});
+        json::object item{{"action", rule.action}};
+        if (!rule.target.empty()) item["target"] = rule.target;
+        if (!rule.ports.empty()) item["ports"] = json::array(rule.ports.begin(), rule.ports.end());
+        array.emplace_back(std::move(item));
     }
     return array;
 }
@@ -33,11 +36,29 @@ Result<std::vector<Item>> items_of(const json::array& array, std::string_view na
     return items;
 }
 
+Result<std::vector<std::int64_t>> ports_of(const json::object& from) {
+    std::vector<std::int64_t> ports;
+    const json::value* list = json::find(from, "ports");
+    if (!list) return ports;
+    ObjectReader in(from);
+    for (const json::value& port : in.array("ports")) {
+        if (!port.is_int64() && !port.is_uint64()) in.fail("ports", "not whole numbers");
+        if (!in.failed()) ports.push_back(port.to_number<std::int64_t>());
+    }
+    if (in.failed()) return in.error();
+    return ports;
+}
+
 Result<NetworkRule> rule_of(const json::object& from) {
     ObjectReader in(from);
     NetworkRule rule;
     rule.action = in.string("action");
-    rule.target = in.string("target");
+    rule.target = in.optional_string("target").value_or("");
+    if (in.failed()) return in.error();
+    auto ports = ports_of(from);
+    if (!ports) return ports.error();
+    rule.ports = std::move(*ports);
+    if (rule.target.empty() && rule.ports.empty()) in.fail("target", "is missing");
     if (in.failed()) return in.error();
     return rule;
 }
@@ -65,19 +86,6 @@ Result<CredentialInfo> credential_of(const json::object& from) {
     info.revision = in.integer("revision");
     if (in.failed()) return in.error();
     return info;
-}
-
-Result<std::vector<std::int64_t>> ports_of(const json::object& from) {
-    std::vector<std::int64_t> ports;
-    const json::value* list = json::find(from, "ports");
-    if (!list) return ports;
-    ObjectReader in(from);
-    for (const json::value& port : in.array("ports")) {
-        if (!port.is_int64() && !port.is_uint64()) in.fail("ports", "not whole numbers");
-        if (!in.failed()) ports.push_back(port.to_number<std::int64_t>());
-    }
-    if (in.failed()) return in.error();
-    return ports;
 }
 
 Result<CredentialMatch> match_of(const json::object& from) {

@@ -4,6 +4,7 @@
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "http/access_path.hpp"
+#include "http/server.hpp"
 #include "server/auth.hpp"
 #include "server/cors.hpp"
 #include "server/error_response.hpp"
@@ -65,7 +66,8 @@ Awaitable<void> App::handle(http::Exchange& exchange) {
     ScopeExit leave([this] { --services_.metrics.requests_in_flight; });
     exchange.request_id = choose_request_id(exchange.request(), request_ids_);
     exchange.response_fields.set("X-Request-ID", exchange.request_id);
-    add_cors_fields(exchange.request(), exchange.response_fields);
+    exchange.response_fields.set("Vary", "Origin");
+    add_cors_fields(exchange.request(), exchange.response_fields, Reader::anybody);
     bool failed = false;
     try {
         co_await answer(exchange);
@@ -82,14 +84,8 @@ Awaitable<void> App::handle(http::Exchange& exchange) {
 
 Awaitable<void> App::answer(http::Exchange& exchange) {
     const http::RequestHead& request = exchange.request();
-    std::int64_t limit = services_.config.limit_concurrency;
-    bool over =
-        limit > 0 && services_.metrics.requests_in_flight > static_cast<std::uint64_t>(limit);
-    if (over && !is_quiet(request.path())) {
-        http::Response response(503, "text/plain; charset=utf-8", "Service Unavailable");
-        co_return co_await exchange.respond(std::move(response));
-    }
     if (auto preflight = answer_preflight(request)) {
+        add_cors_fields(request, exchange.response_fields, Reader::authorized);
         co_return co_await exchange.respond(std::move(*preflight));
     }
     // Scrapers on this machine need no key; /metrics holds counts, no names.
@@ -100,6 +96,37 @@ Awaitable<void> App::answer(http::Exchange& exchange) {
     } else if (!exempt) {
         if (auto refusal = refuse(request, services_.api_key)) {
             co_return co_await exchange.respond(std::move(*refusal));
+        }
+    }
+    // The proxy counts for itself: it knows the tokens of sandboxes, too.
+    if (is_quiet(request.path()) || is_proxy_path(request.path())) {
+        co_await route(exchange);
+    } else {
+        co_await control(exchange);
+    }
+}
+
+Awaitable<void> App::control(http::Exchange& exchange) {
+    const http::RequestHead& request = exchange.request();
+    bool authorized =
+        services_.tenants ? !exchange.tenant.empty() : has_valid_key(request, services_.api_key);
+    if (has_opaque_origin(request)) {
+        bool keyed = authorized && (services_.tenants || !services_.api_key.empty());
+        if (keyed) {
+            add_cors_fields(request, exchange.response_fields, Reader::authorized);
+        } else if (!is_public_path(request.path())) {
+            auto refusal = no_opaque_origin();
+            co_return co_await exchange.respond(std::move(refusal));
+        }
+    }
+    if (authorized) http::set_authorized(exchange);
+    std::optional<RequestRooms::Place> place;
+    // What needs no key is answered at once, so there is no need to count it.
+    if (authorized) {
+        place = services_.rooms.enter(Traffic::control);
+        if (!place) {
+            auto refusal = no_room();
+            co_return co_await exchange.respond(std::move(refusal));
         }
     }
     co_await route(exchange);

@@ -25,6 +25,8 @@ class App {
     Awaitable<bool> admit_tenant(http::Exchange& exchange);
     /// Answers for sandboxes of other tenants as for unknown ones; true when it did.
     Awaitable<bool> hide_foreign(http::Exchange& exchange);
+    /// Answers requests to the API itself, as many as there is room for.
+    Awaitable<void> control(http::Exchange& exchange);
     Awaitable<void> route(http::Exchange& exchange);
     Awaitable<void> redirect_without_slash(http::Exchange& exchange);
     void record(http::Exchange& exchange, std::chrono::steady_clock::time_point begin);

@@ -59,6 +59,12 @@ http::Response invalid_key() {
                           "OPEN-SANDBOX-API-KEY is not this server's.");
 }
 
+http::Response no_opaque_origin() {
+    return error_response(403, "OPAQUE_ORIGIN",
+                          "Origin: null: pages without an origin of their own, such as those of "
+                          "sandboxes, may not ask the API without a key.");
+}
+
 bool is_loopback(std::string_view address) {
     if (address.empty() || address == "::1" || address == "localhost") return true;
     if (address.starts_with("::ffff:")) address.remove_prefix(7);

@@ -27,6 +27,8 @@ std::optional<http::Response> refuse(const http::RequestHead& request, std::stri
 /// 401: the key is missing, or wrong.
 http::Response missing_key();
 http::Response invalid_key();
+/// 403: a page without an origin of its own asks a server that needs no key.
+http::Response no_opaque_origin();
 
 /// 127.0.0.0/8, ::1, IPv4-mapped loopback, and Unix sockets (no address).
 bool is_loopback(std::string_view address);

@@ -1,6 +1,13 @@
 #include "server/cors.hpp"
 
+#include "server/auth.hpp"
+
 namespace opensandbox::server {
+namespace {
+
+constexpr std::string_view kOpaque = "null";
+
+}  // namespace
 
 std::optional<http::Response> answer_preflight(const http::RequestHead& request) {
     auto method = request.fields.get("Access-Control-Request-Method");
@@ -16,10 +23,14 @@ std::optional<http::Response> answer_preflight(const http::RequestHead& request)
     return response;
 }
 
-void add_cors_fields(const http::RequestHead& request, http::Fields& response) {
-    response.set("Vary", "Origin");
+bool has_opaque_origin(const http::RequestHead& request) {
+    return request.fields.get("Origin") == kOpaque;
+}
+
+void add_cors_fields(const http::RequestHead& request, http::Fields& response, Reader reader) {
     auto origin = request.fields.get("Origin");
     if (!origin) return;
+    if (*origin == kOpaque && reader == Reader::anybody && !is_proxy_path(request.path())) return;
     response.set("Access-Control-Allow-Origin", std::string(*origin));
     response.set("Access-Control-Allow-Credentials", "true");
     response.set("Access-Control-Expose-Headers", "OPEN-SANDBOX-ORIGIN");

@@ -52,14 +52,11 @@ std::optional<DirectEndpoint> direct_endpoint(const model::Endpoints& endpoints,
     if (endpoints.host_network) {
         return DirectEndpoint(join_host_port(public_host, port), port == kAgentPort);
     }
-    if (port == kAgentPort && agent != 0) {
-        return DirectEndpoint(join_host_port(public_host, agent), true);
-    }
     for (const auto& [inside, outside] : endpoints.published) {
         if (inside == port) return DirectEndpoint(join_host_port(public_host, outside), false);
     }
-    bool publishes_ports = endpoints.http_port != 0 && agent != 0;
-    if (!publishes_ports) return std::nullopt;
+    bool publishes_ports = endpoints.http_port != 0 || port == kAgentPort;
+    if (agent == 0 || !publishes_ports) return std::nullopt;
     if (port == kHttpPort) {
         return DirectEndpoint(join_host_port(public_host, endpoints.http_port), false);
     }

@@ -25,8 +25,9 @@ struct DirectEndpoint {
     bool through_agent;   ///< which wants its token
 };
 /// The table of lifecycle 3.1: the port itself in the host's network, 8080 by its published port,
-/// others by way of the agent; 18080 where the host enforces for many by its API there. Empty where
-/// a runtime publishes the agent alone: other ports are reached through the server.
+/// others by way of the agent, which answers for its own port itself; 18080 where the host enforces
+/// for many by its API there. Empty where a runtime publishes the agent alone: other ports are
+/// reached through the server.
 std::optional<DirectEndpoint> direct_endpoint(const model::Endpoints& endpoints,
                                               std::string_view public_host, const std::string& id,
                                               std::uint16_t port);
@@ -45,7 +46,7 @@ std::string proxied_endpoint(std::string_view eip, std::string_view request_host
 /// endpoint: Kotlin 1.0, Python before 0.1.5.
 bool ignores_endpoint_headers(std::string_view user_agent);
 /// The endpoint with the agent's token in its path (http/access_path.hpp); before the
-/// "/proxy/<resolved>" at its end that is for the agent itself, if any.
+/// "/proxy/<resolved>" at its end that is for the agent to resolve, if any.
 std::string with_access_path(std::string endpoint, std::string_view token,
                              std::optional<std::uint16_t> resolved);
 

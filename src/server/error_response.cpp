@@ -64,6 +64,10 @@ http::Response validation_response(const model::FieldErrors& errors) {
     return http::json_response(422, model::to_json(errors));
 }
 
+http::Response no_room() {
+    return http::Response(503, "text/plain; charset=utf-8", "Service Unavailable");
+}
+
 http::Response unknown_route() {
     return http::json_response(404, "{\"detail\":\"Not Found\"}");
 }

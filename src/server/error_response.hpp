@@ -17,6 +17,9 @@ http::Response error_response(int status, std::string_view code, std::string_vie
 /// Failures of a backend before it answered: BACKEND_… (lifecycle 1.5). `backend` says which.
 http::Response render_backend_error(const Error& error, const std::string& backend);
 
+/// 503: there is no room for one more request of its kind (lifecycle 1.1).
+http::Response no_room();
+
 /// 422 `{"detail":[…]}`.
 http::Response validation_response(const model::FieldErrors& errors);
 

@@ -1,4 +1,7 @@
+#include "base/identifier.hpp"
+#include "http/access_path.hpp"
 #include "http/reverse_proxy.hpp"
+#include "http/server.hpp"
 #include "http/status.hpp"
 #include "http/websocket.hpp"
 #include "server/api/request_body.hpp"
@@ -6,20 +9,28 @@
 #include "server/auth.hpp"
 #include "server/endpoint_address.hpp"
 #include "server/error_response.hpp"
+#include "server/page_isolation.hpp"
 #include "server/proxy_rules.hpp"
 
 namespace opensandbox::server {
 namespace {
 
-constexpr std::uint16_t kWebSocketInternalError = 1011;
+bool carries(const http::Fields& fields, std::string_view name, const std::string& token) {
+    auto given = fields.get(name);
+    return given && !token.empty() && equal_constant_time(*given, token);
+}
 
-/// A failure known before the backend is asked: to WebSocket clients it is told by closing.
-Awaitable<void> refuse_early(http::Exchange& exchange, http::Response response,
-                             std::string reason) {
-    if (http::is_websocket_upgrade(exchange.request())) {
-        co_return co_await http::accept_and_close(exchange, kWebSocketInternalError, reason);
-    }
-    co_await exchange.respond(std::move(response));
+/// Whether the request shows more than the id: a key of the server, or a token of the sandbox.
+bool is_authorized(Services& services, http::Exchange& exchange,
+                   const lifecycle::AgentAccess& agent) {
+    // Tenants were asked for their key before.
+    if (services.tenants || has_valid_key(exchange.request(), services.api_key)) return true;
+    const http::Fields& fields = exchange.request().fields;
+    if (carries(fields, http::kAccessTokenField, agent.token)) return true;
+    if (carries(fields, kEgressTokenField, agent.endpoints.egress_token)) return true;
+    ProxyTarget target = split_proxy_target(exchange.request().target);
+    std::string in_path = http::take_access_path(target.rest);
+    return !in_path.empty() && !agent.token.empty() && equal_constant_time(in_path, agent.token);
 }
 
 /// What the ways of one request share.
@@ -66,8 +77,10 @@ http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
             return true;
         };
     }
-    forwarding.edit_response = [location_prefix, &exchange](http::ResponseHead& head) {
+    bool browser = is_browser(exchange.request());
+    forwarding.edit_response = [location_prefix, browser, &exchange](http::ResponseHead& head) {
         rewrite_location(head.fields, location_prefix);
+        isolate_page(head.fields, browser);
         head.fields.erase("Server");
         // One request id, one set of CORS fields: the server's own.
         for (const auto& [name, value] : exchange.response_fields) {
@@ -78,7 +91,6 @@ http::Forwarding forwarding_to(Services& services, http::Exchange& exchange,
         std::string backend = "port " + std::to_string(port) + " of sandbox " + exchange.sandbox_id;
         return render_backend_error(error, backend);
     };
-    forwarding.websocket_failure_code = kWebSocketInternalError;
     return forwarding;
 }
 
@@ -87,7 +99,7 @@ Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
     http::Response refusal;
     auto port = parse_port(exchange.parameter("port"),
                            services.lifecycle.error_code("INVALID_PORT"), refusal);
-    if (!port) co_return co_await refuse_early(exchange, std::move(refusal), "invalid port");
+    if (!port) co_return co_await exchange.respond(std::move(refusal));
     const auto& fields = exchange.request().fields;
     if (fields.has_token("Upgrade", "websocket") &&
         !http::is_websocket_upgrade(exchange.request())) {
@@ -95,11 +107,21 @@ Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
                                  "Upgrade: websocket without a complete WebSocket handshake.");
         co_return co_await exchange.respond(std::move(refusal));
     }
+    if (is_service_worker(exchange.request())) {
+        refusal = no_service_worker();
+        co_return co_await exchange.respond(std::move(refusal));
+    }
     auto agent = services.lifecycle.agent(id);
     if (!agent) {
-        std::string reason = agent.error().message();
         refusal = error_response(agent.error());
-        co_return co_await refuse_early(exchange, std::move(refusal), std::move(reason));
+        co_return co_await exchange.respond(std::move(refusal));
+    }
+    bool authorized = is_authorized(services, exchange, *agent);
+    if (authorized) http::set_authorized(exchange);
+    auto place = services.rooms.enter(authorized ? Traffic::proxied : Traffic::unauthorized, id);
+    if (!place) {
+        refusal = no_room();
+        co_return co_await exchange.respond(std::move(refusal));
     }
     auto route = choose_route(agent->endpoints, id, *port, services.config.resolve_internal);
     if (agent->status.state != model::SandboxState::running || !route) {
@@ -107,7 +129,7 @@ Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
                              std::string(model::to_string(agent->status.state)) + ": " +
                              agent->status.message;
         refusal = error_response(502, "BACKEND_CONNECTION_FAILED", reason);
-        co_return co_await refuse_early(exchange, std::move(refusal), std::move(reason));
+        co_return co_await exchange.respond(std::move(refusal));
     }
     if (services.renewer && fields.get("OpenSandbox-Access-Renew") != "skip") {
         services.renewer->used(id, *agent);

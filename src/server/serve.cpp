@@ -43,6 +43,9 @@ constexpr std::chrono::seconds kBackendTimeout{180};
 /// For the answer of a person at a terminal (lifecycle 7.4).
 constexpr std::chrono::seconds kPromptPatience{30};
 
+/// For each part to end in when the time that the server may take to stop is over.
+constexpr std::chrono::milliseconds kLeastPatience{500};
+
 int fail(const Error& error) {
     if (error.wire().empty()) {
         log::error("cannot start", {{"error", error.message()}});
@@ -163,6 +166,9 @@ Status make_server(Parts& parts, std::string api_key) {
     parts.background = std::move(background.value());
     http::ServerOptions options;
     options.idle_timeout = std::chrono::seconds(config.timeout_keep_alive);
+    options.max_connections = static_cast<std::size_t>(config.limit_connections);
+    options.tells_authorized = true;
+    options.unauthorized_send_timeout = std::chrono::seconds(config.timeout_send);
     parts.server = std::make_unique<http::Server>(
         executor, App::handler(std::make_shared<App>(std::move(services))), options);
     return {};
@@ -192,8 +198,15 @@ Awaitable<void> run_until_signalled(Parts& parts) {
     auto grace = std::chrono::seconds(config.timeout_graceful_shutdown);
     log::info("stopping; sandboxes live on", {{"grace_seconds", config.timeout_graceful_shutdown}});
     parts.background->stop();
+    // One time for all: what is under way longer is cut.
+    const auto until = std::chrono::steady_clock::now() + grace;
+    const auto left = [&] {
+        const auto time = until - std::chrono::steady_clock::now();
+        return std::max(kLeastPatience, std::chrono::ceil<std::chrono::milliseconds>(time));
+    };
     co_await parts.server->drain(grace);
-    co_await parts.lifecycle->stop(grace);
+    co_await parts.lifecycle->stop(left());
+    co_await parts.registries->stop(kLeastPatience);
     co_await parts.runtime->stop();
     parts.exit_code = 0;
 }

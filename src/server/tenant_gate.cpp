@@ -1,4 +1,3 @@
-#include "http/websocket.hpp"
 #include "server/app.hpp"
 #include "server/auth.hpp"
 #include "server/error_response.hpp"
@@ -6,13 +5,6 @@
 /// What the app does when there are several tenants (lifecycle 7.3, 3.4).
 namespace opensandbox::server {
 namespace {
-
-constexpr std::uint16_t kPolicyViolation = 1008;
-constexpr std::uint16_t kInternalError = 1011;
-
-bool is_proxied_websocket(const http::RequestHead& request) {
-    return is_proxy_path(request.path()) && http::is_websocket_upgrade(request);
-}
 
 /// What belongs to all tenants must not be changed by one of them.
 bool changes_images(const http::Exchange& exchange) {
@@ -37,11 +29,6 @@ Awaitable<bool> App::admit_tenant(http::Exchange& exchange) {
         co_return true;
     }
     bool down = space.error().code() != ErrorCode::unauthenticated;
-    if (is_proxied_websocket(request)) {
-        std::string reason = space.error().message();
-        co_await http::accept_and_close(exchange, down ? kInternalError : kPolicyViolation, reason);
-        co_return false;
-    }
     http::Response refusal = missing ? missing_key() : invalid_key();
     if (down) refusal = error_response(503, "TENANT_PROVIDER_UNAVAILABLE", space.error().message());
     co_await exchange.respond(std::move(refusal));
@@ -66,12 +53,8 @@ Awaitable<bool> App::hide_foreign(http::Exchange& exchange) {
     }
     if (refused) co_return false;
     Error error = refused.error();
-    if (is_proxied_websocket(exchange.request())) {
-        co_await http::accept_and_close(exchange, kInternalError, error.message());
-    } else {
-        auto response = error_response(error);
-        co_await exchange.respond(std::move(response));
-    }
+    auto response = error_response(error);
+    co_await exchange.respond(std::move(response));
     co_return true;
 }
 

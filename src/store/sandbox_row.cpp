@@ -10,13 +10,14 @@
 namespace opensandbox::store {
 namespace {
 
-constexpr std::array<std::string_view, 30> kColumns{
+constexpr std::array<std::string_view, 31> kColumns{
     "id",           "image",         "platform_os",   "platform_arch", "state",
     "reason",       "message",       "transition_at", "metadata",      "extensions",
     "entrypoint",   "expires_at",    "created_at",    "agent_host",    "agent_port",
     "agent_token",  "renew_seconds", "snapshot_id",   "base_image",    "tenant",
     "http_port",    "internal_host", "host_network",  "egress_token",  "cpu_millicores",
-    "memory_bytes", "pool",          "pool_idle",     "published",     "egress_port"};
+    "memory_bytes", "pool",          "pool_idle",     "published",     "egress_port",
+    "image_digest"};
 
 std::optional<std::uint16_t> port_of(std::string_view text) {
     std::uint16_t port = 0;
@@ -104,6 +105,7 @@ void bind_row(Statement& insert, const SandboxRecord& record) {
     bind(static_cast<std::int64_t>(record.pool_idle));
     bind(std::string_view(ports_to_text(endpoints.published)));
     bind(static_cast<std::int64_t>(endpoints.egress_port));
+    bind(std::string_view(sandbox.image_digest));
 }
 
 Result<SandboxRecord> read_row(const Statement& row) {
@@ -153,6 +155,7 @@ Result<SandboxRecord> read_row(const Statement& row) {
     if (!published) return broken("published");
     endpoints.published = std::move(*published);
     endpoints.egress_port = static_cast<std::uint16_t>(row.number(29));
+    sandbox.image_digest = row.text(30);
     return record;
 }
 

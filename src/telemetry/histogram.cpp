@@ -11,4 +11,13 @@ void Histogram::observe(double value) {
     sum_ += value;
 }
 
+Histogram Histogram::since(const Histogram& before) const {
+    Histogram rest = *this;
+    for (std::size_t i = 0; i < rest.counts_.size() && i < before.counts_.size(); ++i)
+        rest.counts_[i] -= before.counts_[i];
+    rest.count_ -= before.count_;
+    rest.sum_ -= before.sum_;
+    return rest;
+}
+
 }  // namespace opensandbox::telemetry

@@ -14,6 +14,8 @@ class Histogram {
         : bounds_(bounds), counts_(bounds.size() + 1) {}
 
     void observe(double value);
+    /// What was observed after `before`, an earlier copy of this one.
+    [[nodiscard]] Histogram since(const Histogram& before) const;
 
     [[nodiscard]] std::span<const double> bounds() const { return bounds_; }
     /// One for each bound, then one for the rest; not cumulative.

@@ -44,8 +44,6 @@ constexpr unsigned kBooleanValue = 2;
 constexpr unsigned kIntegerValue = 3;
 }  // namespace field
 
-constexpr std::uint64_t kCumulative = 2;
-
 std::uint64_t nanoseconds(Timestamp time) {
     auto since = std::chrono::duration_cast<std::chrono::nanoseconds>(time.time_since_epoch());
     return static_cast<std::uint64_t>(since.count());
@@ -76,12 +74,39 @@ void append_attributes(std::string& out, unsigned number, const Attributes& attr
 }  // namespace
 
 OtlpMetrics::OtlpMetrics(const Attributes& resource, std::string_view scope,
-                         std::string_view scope_version, Timestamp start, Timestamp now) {
+                         std::string_view scope_version, ExportLedger& ledger, Timestamp now)
+    : ledger_(ledger) {
     append_attributes(resource_, field::kResourceAttribute, resource);
     append_text(scope_, field::kScopeName, scope);
     append_text(scope_, field::kScopeVersion, scope_version);
-    append_fixed64(start_, field::kStartTime, nanoseconds(start));
     append_fixed64(time_, field::kTime, nanoseconds(now));
+    ledger_.begin(now);
+}
+
+Temporality OtlpMetrics::temporality() const {
+    switch (ledger_.preference()) {
+        case TemporalityPreference::cumulative: return Temporality::cumulative;
+        case TemporalityPreference::delta: return Temporality::delta;
+        case TemporalityPreference::low_memory: break;
+    }
+    return kind_ == Kind::observed_sum ? Temporality::cumulative : Temporality::delta;
+}
+
+bool OtlpMetrics::counts_since_last() const {
+    return kind_ != Kind::gauge && temporality() == Temporality::delta;
+}
+
+/// The name and what else the metric begins with, then the attributes.
+std::string OtlpMetrics::series(const Attributes& attributes) const {
+    std::string key = head_;
+    append_attributes(key, field::kNumberAttribute, attributes);
+    return key;
+}
+
+std::string OtlpMetrics::times() const {
+    std::string out;
+    append_fixed64(out, field::kStartTime, nanoseconds(ledger_.start(temporality())));
+    return out += time_;
 }
 
 void OtlpMetrics::metric(Kind kind, std::string_view name, std::string_view unit,
@@ -94,26 +119,42 @@ void OtlpMetrics::metric(Kind kind, std::string_view name, std::string_view unit
 }
 
 void OtlpMetrics::point(double value, const Attributes& attributes) {
+    if (counts_since_last()) {
+        auto added = ledger_.difference(series(attributes), value);
+        if (!added) return;
+        value = *added;
+    }
     std::string encoded;
     append_double(encoded, field::kAsDouble, value);
     number_point(encoded, attributes);
 }
 
 void OtlpMetrics::point(std::int64_t value, const Attributes& attributes) {
+    if (counts_since_last()) {
+        auto added = ledger_.difference(series(attributes), value);
+        if (!added) return;
+        value = *added;
+    }
     std::string encoded;
     append_fixed64(encoded, field::kAsInteger, static_cast<std::uint64_t>(value));
     number_point(encoded, attributes);
 }
 
 void OtlpMetrics::number_point(const std::string& value_field, const Attributes& attributes) {
-    std::string point = kind_ == Kind::gauge ? time_ : start_ + time_;
+    std::string point = kind_ == Kind::gauge ? time_ : times();
     point += value_field;
     append_attributes(point, field::kNumberAttribute, attributes);
     append_bytes(points_, field::kDataPoint, point);
 }
 
-void OtlpMetrics::point(const Histogram& histogram, const Attributes& attributes) {
-    std::string point = start_ + time_;
+void OtlpMetrics::point(const Histogram& total, const Attributes& attributes) {
+    std::optional<Histogram> added;
+    if (counts_since_last()) {
+        added = ledger_.difference(series(attributes), total);
+        if (!added) return;
+    }
+    const Histogram& histogram = added ? *added : total;
+    std::string point = times();
     append_fixed64(point, field::kCount, histogram.count());
     append_double(point, field::kSumValue, histogram.sum());
     std::string counts;
@@ -131,8 +172,10 @@ void OtlpMetrics::point(const Histogram& histogram, const Attributes& attributes
 void OtlpMetrics::end_metric() {
     if (!points_.empty()) {
         unsigned number = field::kGauge;
-        if (kind_ != Kind::gauge) append_varint(points_, field::kTemporality, kCumulative);
-        if (kind_ == Kind::sum) {
+        if (kind_ != Kind::gauge) {
+            append_varint(points_, field::kTemporality, static_cast<std::uint64_t>(temporality()));
+        }
+        if (kind_ == Kind::sum || kind_ == Kind::observed_sum) {
             append_varint(points_, field::kIsMonotonic, 1);
             number = field::kSum;
         }

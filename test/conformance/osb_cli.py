@@ -72,6 +72,10 @@ def test_command_in_the_background(osb, id):
     eventually(lambda: "begun" in osb("command", "logs", id, execution, "-o", "raw").stdout, 30, 0.2)
     osb("command", "interrupt", id, execution)
     assert osb("command", "status", id, execution, json_output=True)["running"] is False
+    # It shows the message alone, in which people look for these words.
+    for command in ("status", "logs"):
+        gone = osb("command", command, id, "nope", check=False)
+        assert gone.returncode == 1 and "command not found: nope" in gone.stderr, gone
 
 
 def test_files(osb, id, tmp_path):

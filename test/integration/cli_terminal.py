@@ -9,6 +9,7 @@ import time
 import urllib.request
 
 import pytest
+from websockets.sync.client import connect
 
 from support.shell import eventually, run
 from support.tmux import Terminal
@@ -82,6 +83,20 @@ def test_a_shell_is_left_and_found_again(terminal, sandbox):
     terminal.wait_for("<word kept>")
     assert terminal.code() == 3
     assert sandbox.agent.get(f"/pty/{session}").status == 404, "an ended shell's session is removed"
+
+
+def test_a_shell_is_viewed_without_a_hand_in_it(terminal, sandbox):
+    made = sandbox.agent.post("/pty", {"command": 'echo "<begun>"; read -r x; echo "<got $x>"; exit 6'})
+    session = made.json["session_id"]
+    where = sandbox.endpoint(44772)
+    with connect(f"ws://{where['endpoint']}/pty/{session}/ws", additional_headers=where["headers"]) as holder:
+        terminal.enter(f"opensandbox sandbox shell {sandbox.id} --view {session}; echo '<''end '$?'>'")
+        terminal.wait_for("<begun>")
+        terminal.enter("typed by a viewer")
+        holder.send(b"\x00mine\n")
+        terminal.wait_for("<got mine>")
+        assert terminal.code() == 6
+    assert sandbox.agent.get(f"/pty/{session}").status == 200, "it was not the viewer's to remove"
 
 
 def test_a_shell_lives_through_the_end_of_its_client(terminal, sandbox):

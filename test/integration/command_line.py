@@ -187,9 +187,19 @@ def test_background_status_logs_interrupt(inside, osb):
         return json.loads(osb("command", "status", inside.id, execution, "-o", "json"))
 
     assert status()["running"] is True
+
+    def listed(*options):
+        items = json.loads(osb("command", "list", inside.id, "-o", "json", *options))["items"]
+        return [(item["running"], item["background"]) for item in items if item["id"] == execution]
+
+    refused = inside.agent.get("/command", query={"limit": "101"})
+    assert (refused.status, refused.json["code"]) == (400, "INVALID_QUERY")
+    assert inside.agent.get("/command", query={"running": "true"}).json["pagination"] == {"limit": 50}
+    assert listed() == listed("--running") == [(True, True)] and listed("--ended") == []
     eventually(lambda: "begun" in osb("command", "logs", inside.id, execution), what="the output")
     osb("command", "interrupt", inside.id, execution)
     eventually(lambda: status()["running"] is False, what="its end")
+    assert listed("--ended", "--limit", "100") == [(False, True)] and listed("--running") == []
 
 
 # --- file -----------------------------------------------------------------------------------------

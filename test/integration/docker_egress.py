@@ -124,6 +124,21 @@ def test_the_policy_changes_while_the_sandbox_runs(server, world):
         assert reach()
 
 
+def test_ports_limit_what_is_allowed(server, world):
+    rules = [{"action": "allow", "target": f"{API}/32", "ports": [443, 80]},
+             {"action": "deny", "ports": [443]}]
+    with server.create(networkPolicy={"defaultAction": "deny", "egress": rules}) as sandbox:
+        path = sandbox.path("/networkpolicy")
+        assert server.api().get(path).json["policy"]["egress"] == rules
+        assert connect(sandbox, API, 80) == "connected"
+        assert connect(sandbox, API, 443) != "connected"
+        assert connect(sandbox, UNNAMED, 80) != "connected"
+        assert server.api().delete(path, body=["ports=443"]).status == 200
+        assert connect(sandbox, API, 443) == "connected"
+        refused = server.api().patch(path, [{"action": "allow", "target": "api.example", "ports": [80]}])
+        assert refused.status == 422, refused
+
+
 def test_the_sidecar_is_this_executable_and_has_one_capability(server, world):
     with server.create(networkPolicy=DENY_ALL) as sandbox, server.create(networkPolicy=DENY_ALL):
         guard, main = inspect(world, guard_of(sandbox)), inspect(world, f"sandbox-{sandbox.id}")

@@ -131,11 +131,12 @@ def test_endpoints_are_published_ports(server):
     with server.create() as sandbox:
         agent, http, other = (sandbox.endpoint(port)["endpoint"] for port in (44772, 8080, 3000))
         labels = inspect(server, sandbox)["Config"]["Labels"]
-        assert agent == f"127.0.0.1:{labels['opensandbox.io/embedding-proxy-port']}"
+        published = f"127.0.0.1:{labels['opensandbox.io/embedding-proxy-port']}"
+        assert agent == f"{published}/proxy/44772"
         assert http == f"127.0.0.1:{labels['opensandbox.io/http-port']}"
-        assert other == f"{agent}/proxy/3000"
-        assert 40000 <= int(agent.split(":")[1]) <= 60000
-        assert sandbox.endpoint(18080)["endpoint"] == f"{agent}/proxy/18080"
+        assert other == f"{published}/proxy/3000"
+        assert 40000 <= int(published.split(":")[1]) <= 60000
+        assert sandbox.endpoint(18080)["endpoint"] == f"{published}/proxy/18080"
 
 
 def test_the_end_of_the_entrypoint_is_the_sandboxs_end(server):
@@ -440,7 +441,7 @@ def test_sandboxes_of_the_published_server_are_taken_over(boxes):
         shown = server.api().get(f"/sandboxes/{with_expiry}").json
         assert shown["expiresAt"].startswith("2099-01-01T00:00:00") and shown["metadata"] == {"team": "x"}
         assert shown["image"] == {"uri": BUSYBOX} and shown["status"]["state"] == "Running"
-        assert server.api().get(f"/sandboxes/{with_expiry}/endpoints/44772").json["endpoint"].endswith(":41234")
+        assert server.api().get(f"/sandboxes/{with_expiry}/endpoints/44772").json["endpoint"].endswith(":41234/proxy/44772")
         other = server.api().get(f"/sandboxes/{by_hand}").json
         assert "expiresAt" not in other
         assert other["extensions"] == {"opensandbox.extensions.color": "red"}

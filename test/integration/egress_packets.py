@@ -169,6 +169,55 @@ def test_rules_are_of_ports_and_protocols(site, internet):  # noqa: F811
     assert site.tcp(DIRECT, 443)["outcome"] == "ECONNREFUSED"
 
 
+def test_ports_narrow_a_network_to_them(site, internet):  # noqa: F811
+    rules = [rule("203.0.113.26/31", ports=[8080, 80]), rule("203.0.113.28", ports=[443])]
+    site.policy(*rules)
+    assert site.api.get("/policy").json["policy"]["egress"][:2] == rules
+    for port in (80, 8080):
+        assert site.tcp("203.0.113.27", port)["outcome"] == "connected"
+    assert site.tcp("203.0.113.27", 443)["outcome"] == "ECONNREFUSED"
+    assert site.udp("203.0.113.27", 80)["outcome"] in REFUSED
+    assert site.probe({"do": "ping", "host": "203.0.113.27"})["outcome"] in REFUSED
+    assert site.tcp("203.0.113.28", 443)["outcome"] == "connected"
+    assert site.tcp("203.0.113.28", 80)["outcome"] == "ECONNREFUSED"
+    assert internet.arrived("203.0.113.27", "tcp", 443) == internet.arrived("203.0.113.27", "udp") == 0
+    assert internet.arrived("203.0.113.28", "tcp", 80) == 0
+
+
+def test_ports_without_a_target_are_those_of_every_outer_address(site):
+    site.policy(rule(ports=[80]))
+    assert site.tcp("203.0.113.29", 80)["outcome"] == "connected"
+    assert site.tcp("203.0.113.29", 443)["outcome"] == "ECONNREFUSED"
+    if site.has_ipv6:
+        assert site.tcp("2001:db8:1::29", 80)["outcome"] == "connected"
+        assert site.tcp("2001:db8:1::29", 443)["outcome"] in REFUSED
+    for inner in (METADATA, PRIVATE[0], PRIVATE[2]):
+        assert site.tcp(inner, 80)["outcome"] == "ECONNREFUSED"
+    # What a name needs is a rule for the name.
+    assert site.probe({"do": "resolve", "name": "good.example"})["outcome"] == "no name"
+    site.policy(rule(ports=[80]), rule(PRIVATE[0], ports=[80]))
+    assert site.tcp(PRIVATE[0], 80)["outcome"] == "connected"
+    assert site.tcp(PRIVATE[0], 443)["outcome"] == "ECONNREFUSED"
+
+
+def test_denied_ports_beat_names_and_addresses_until_they_are_taken_away(site):
+    site.policy(rule("good.example"), rule(DIRECT), rule(action="deny", ports=[443, 25]))
+    site.probe({"do": "resolve", "name": "good.example"})
+    for host in (GOOD, DIRECT):
+        assert site.tcp(host, 80)["outcome"] == "connected"
+        assert site.tcp(host, 443)["outcome"] == "ECONNREFUSED"
+    patch = [rule(DIRECT, "deny", [80]), rule(action="deny", ports=[25, 443])]
+    assert site.api.request("PATCH", "/policy", body=patch).status == 200
+    shown = site.api.get("/policy").json["policy"]["egress"]
+    assert shown[:2] == patch and rule(DIRECT) in shown and rule(action="deny", ports=[443, 25]) not in shown
+    assert site.tcp(DIRECT, 80)["outcome"] == "ECONNREFUSED"
+    assert site.tcp(GOOD, 80)["outcome"] == "connected"
+    assert site.api.request("DELETE", "/policy", body=["ports=25,443"]).status == 200
+    assert site.tcp(DIRECT, 443)["outcome"] == "connected"
+    site.probe({"do": "resolve", "name": "good.example"})
+    assert site.tcp(GOOD, 443)["outcome"] == "connected"
+
+
 def test_dns_over_tls_is_shut_even_where_all_else_is_open(site, internet):  # noqa: F811
     site.policy(rule("203.0.113.26"), default="allow")
     since = site.last_denial()

@@ -292,6 +292,11 @@ def test_what_cannot_be_forked_says_so(server):
     with server.create() as source:
         reply = api.post(source.path("/fork"), {"metadata": {"opensandbox.io/a": "b"}})
         assert reply.json["code"] == "SANDBOX::INVALID_METADATA_LABEL", reply
+        for body in ({"overrides": {"networkPolicy": {"defaultAction": "deny"}}},
+                     {"timeout": 60, "overrides": {}}, {"networkPolicy": {"defaultAction": "deny"}}):
+            reply = api.post(source.path("/fork"), body)
+            assert reply.status == 422, (body, reply)
+            assert reply.json["detail"][0]["loc"][1] in ("overrides", "networkPolicy"), reply
         assert len(api.get("/sandboxes").json["items"]) == 1
 
 

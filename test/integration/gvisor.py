@@ -133,6 +133,21 @@ def test_volumes_are_the_hosts(server, scratch):
         assert sandbox.sh("cat /data/given") == "changed"
 
 
+def test_programs_written_on_a_host_path_get_no_rights(server, scratch):
+    """gVisor's kernel knows no supervisors: such modes are refused in all of the sandbox."""
+    shared = scratch / "gvisor-rights"
+    shared.mkdir()
+    with server.create(volumes=[{"name": "a", "host": {"path": str(shared)}, "mountPath": "/data"}]) as sandbox:
+        sandbox.sh("cp /bin/true /data/true; chmod 711 /data/true; chown 33 /data/true")
+        for way in ("chmod 4755 /data/true", "chmod 6755 /data/true", "install -m 4755 /bin/true /data/true",
+                    "python3 -c 'import os; os.setxattr(\"/data/true\", \"security.capability\","
+                    " bytes.fromhex(\"0100000200040000000000000000000000000000\"))'"):
+            assert sandbox.run(way).code != 0, way
+    for file in shared.iterdir():
+        assert file.stat().st_mode & 0o6000 == 0
+        assert "security.capability" not in os.listxattr(file)
+
+
 HUNGRY = "import os, time\nwhile not os.path.exists('/tmp/go'): time.sleep(0.05)\n" \
          "x = bytearray()\nwhile True: x += bytes(8 << 20)"
 

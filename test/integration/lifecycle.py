@@ -1,5 +1,6 @@
 """Create, find, renew, patch, expire, delete."""
 
+import re
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
@@ -7,6 +8,7 @@ from datetime import datetime, timedelta, timezone
 
 import pytest
 
+from support.client import Agent, Http
 from support.server import HOST_IMAGE
 from support.shell import eventually
 
@@ -270,8 +272,19 @@ def test_an_idempotency_key_makes_one_sandbox_of_many_requests(server):
 
 def test_endpoints_direct_and_by_the_server(sandbox):
     direct = sandbox.endpoint(44772)
-    assert "/" not in direct["endpoint"]
+    assert re.fullmatch(r"127\.0\.0\.1:\d+/proxy/44772", direct["endpoint"])
     assert sandbox.connect().sh("echo direct") == "direct\n"
+    # Clients that put paths behind the host and port of the published port alone are served, too.
+    bare = Agent(direct["endpoint"].partition("/")[0], direct["headers"])
+    assert bare.sh("echo bare") == "bare\n"
+    old = sandbox.server.api()
+    old.headers = {**old.headers, "User-Agent": "OpenSandbox-Kotlin-SDK/1.0.0"}
+    token = direct["headers"]["X-EXECD-ACCESS-TOKEN"]
+    host = direct["endpoint"].partition("/")[0]
+    in_path = old.get(sandbox.path("/endpoints/44772")).json["endpoint"]
+    assert in_path == f"{host}/.access/{token}/proxy/44772"
+    assert Agent(in_path).sh("echo in its path") == "in its path\n"
+    assert Http(f"{host}/proxy/44772").get("/ping").status == 401
     proxied = sandbox.endpoint(44772, proxy=True)
     assert proxied["endpoint"] == f"{sandbox.server.address}/v1/sandboxes/{sandbox.id}/proxy/44772"
     assert sandbox.connect(proxy=True).sh("echo proxied") == "proxied\n"

@@ -178,6 +178,124 @@ def test_a_copy_is_guarded_as_its_source_is_then(server):
     assert tried(sandbox, DIRECT) == ["open"]
 
 
+def test_what_starts_from_a_snapshot_is_guarded_as_its_source_was_then(server):
+    with guarded(server) as sandbox:
+        assert api_of(sandbox).post("/policy", {"defaultAction": "deny", "egress": [
+            {"action": "allow", "target": DIRECT}]}).status == 200
+        snapshot = server.api().post(sandbox.path("/snapshots"), {}).json["id"]
+        ready = lambda: server.api().get(f"/snapshots/{snapshot}").json["status"]["state"] == "Ready"
+        eventually(ready, 60, 0.1, "the snapshot")
+        # What came later is no part of it.
+        assert api_of(sandbox).request("DELETE", "/policy", body=[DIRECT]).status == 200
+    body = {"snapshotId": snapshot, "resourceLimits": {}, "timeout": 600}
+    reply = server.api().post("/sandboxes", body)
+    assert reply.status == 202, reply
+    with Sandbox(server, reply.json) as copy:
+        assert tried(copy, DIRECT, DENIED, "good.example") == ["open", "ECONNREFUSED", "no name"]
+        # It has an API of its own, and so has what is kept of it.
+        assert DIRECT in str(api_of(copy).get("/policy").json)
+        again = server.api().post(copy.path("/snapshots"), {}).json["id"]
+        ready_again = lambda: server.api().get(f"/snapshots/{again}").json["status"]["state"] == "Ready"
+        eventually(ready_again, 60, 0.1, "the snapshot of the copy")
+    for start, expected in (({"snapshotId": again}, ["open", "ECONNREFUSED"]),
+                            ({"networkPolicy": {"defaultAction": "allow"}}, ["open", "open"])):
+        reply = server.api().post("/sandboxes", {**body, **start})
+        assert reply.status == 202, reply
+        with Sandbox(server, reply.json) as other:
+            assert tried(other, DIRECT, DENIED) == expected
+    for made in (again, snapshot):
+        assert server.api().delete(f"/snapshots/{made}").status == 204
+
+
+PORTS = [{"action": "allow", "target": "203.0.113.0/24", "ports": [443, 8080]},
+         {"action": "allow", "ports": [80]}, {"action": "deny", "target": DENIED, "ports": [80]}]
+
+#: Whether each of host:port takes a connection.
+OPEN = """
+import json, socket, sys
+out = []
+for target in sys.argv[1:]:
+    host, port = target.rsplit(":", 1)
+    try:
+        socket.create_connection((host, int(port)), 5).close()
+        out.append(True)
+    except OSError:
+        out.append(False)
+print(json.dumps(out))
+"""
+
+
+def opens(sandbox, *targets):
+    done = sandbox.connect().run(["python3", "-c", OPEN, *targets])
+    assert done.code == 0, done
+    return json.loads(done.stdout)
+
+
+def expect_ports(server, sandbox):
+    shown = server.api().get(sandbox.path("/networkpolicy")).json["policy"]
+    assert shown == {"defaultAction": "deny", "egress": PORTS}
+    assert opens(sandbox, f"{GOOD}:443", f"{GOOD}:80", f"{DIRECT}:80", f"{DIRECT}:443", f"{DENIED}:443",
+                 f"{DENIED}:80", "169.254.169.254:80") == [True, True, True, False, True, False, False]
+
+
+def test_ports_hold_from_the_create_on_in_copies_pools_and_a_new_enforcer(server):
+    policy = {"defaultAction": "deny", "egress": PORTS}
+    sandbox = guarded(server, policy)
+    expect_ports(server, sandbox)
+    reply = server.api(timeout=120).post(sandbox.path("/fork"), {"count": 1})
+    assert reply.status == 201, reply
+    expect_ports(server, Sandbox(server, reply.json["items"][0]))
+    killed = enforcer_of(server)
+    os.kill(killed, signal.SIGKILL)
+    eventually(lambda: enforcer_of(server) not in (None, killed), 20, 0.05, "another enforcer")
+    known = lambda: server.api().get(sandbox.path("/networkpolicy"), check=False).status == 200
+    eventually(known, 20, 0.05, "its API")
+    expect_ports(server, sandbox)
+    capacity = {"bufferMin": 0, "bufferMax": 0, "poolMin": 0, "poolMax": 1}
+    template = {"image": {"uri": "host"}, "networkPolicy": policy}
+    made = server.api().post("/pools", {"name": "ported", "template": template, "capacitySpec": capacity})
+    assert made.status == 201, made
+    with server.create(extensions={"poolRef": "*"}) as pooled:
+        assert pooled.get().json["allocation"]["poolRef"] == "ported"
+        expect_ports(server, pooled)
+
+
+def test_the_command_line_sets_and_shows_ports(server):
+    with guarded(server) as sandbox:
+        server.cli("egress", "patch", sandbox.id, "--rule", f"allow={DIRECT} ports=80,443",
+                   "--rule", "deny=ports=443")
+        shown = json.loads(server.cli("egress", "get", sandbox.id, "-o", "json").stdout)["egress"]
+        assert shown[:2] == [{"action": "allow", "target": DIRECT, "ports": [80, 443]},
+                             {"action": "deny", "ports": [443]}]
+        assert "80 443" in server.cli("egress", "get", sandbox.id).stdout
+        assert opens(sandbox, f"{DIRECT}:80", f"{DIRECT}:443") == [True, False]
+        for wrong in ("ports=0", "ports=", "ports=80,", f"{DIRECT} ports=x"):
+            refused = server.cli("egress", "patch", sandbox.id, "--rule", f"allow={wrong}", check=False)
+            assert refused.returncode != 0 and "--rule" in refused.stderr, refused
+
+
+def test_ports_that_cannot_be_meant_are_refused(server):
+    def create(*rules):
+        return server.api().post("/sandboxes", {
+            "image": {"uri": "host"}, "entrypoint": ["true"], "resourceLimits": {}, "timeout": 60,
+            "networkPolicy": {"defaultAction": "deny", "egress": list(rules)}})
+
+    for wrong in ({"target": "good.example", "ports": [443]}, {}, {"ports": []}, {"ports": [0]},
+                  {"ports": list(range(1, 258))}, {"target": DIRECT, "port": 443}):
+        reply = create({"action": "allow", **wrong})
+        assert reply.status == 422, (wrong, reply)
+        assert reply.json["detail"][0]["loc"][:4] == ["body", "networkPolicy", "egress", 0], reply
+    reply = create({"action": "allow", "target": f"{DIRECT}:80", "ports": [443]})
+    assert reply.status in (400, 422) and "ports" in reply.text, reply
+    with guarded(server) as sandbox:
+        before = server.api().get(sandbox.path("/networkpolicy")).json
+        for wrong in ({"target": "good.example", "ports": [443]}, {"target": DIRECT, "methods": ["GET"]}):
+            reply = server.api().patch(sandbox.path("/networkpolicy"), [{"action": "allow", **wrong}])
+            assert reply.status == 422, (wrong, reply)
+            assert api_of(sandbox).request("PATCH", "/policy", body=[{"action": "allow", **wrong}]).status == 400
+        assert server.api().get(sandbox.path("/networkpolicy")).json == before
+
+
 def test_the_first_packet_is_judged(server):
     """The entrypoint begins after the policy is in force."""
     script = ("import socket,time\n"

@@ -115,6 +115,8 @@ def test_every_operation_of_the_agent_answers_as_documented(sandbox):
     events = list(agent.events({"command": "echo 1; sleep 1000", "background": True}))
     id = events[0]["text"]
     assert agent.get(f"/command/status/{id}").json["running"] is True
+    assert [c["session"] for c in agent.get("/command", query={"running": "true"}).json["commands"]] == [id]
+    assert agent.get("/command", query={"limit": "0"}).status == 400
     streamed = agent.run("echo seen").id
     assert agent.get(f"/command/{streamed}/stream", query={"offset": 0}).status == 200
     logs = agent.get(f"/command/{id}/logs", query={"cursor": 0})

@@ -7,7 +7,7 @@ import os
 import socket
 
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from support.client import Http
@@ -32,7 +32,7 @@ class Handler(socketserver.StreamRequestHandler):
                     break
                 headers.append(line.split(": ", 1) if ": " in line else [line.rstrip(":"), ""])
             small = {k.lower(): v for k, v in headers}
-            if small.get("upgrade", "").lower() == "websocket":
+            if small.get("upgrade", "").lower() == "websocket" and " /refused " not in request_line:
                 return self.websocket(small)
             body = b""
             self.trailers = []
@@ -71,6 +71,8 @@ class Handler(socketserver.StreamRequestHandler):
         elif target.startswith("/moved"):
             write(b"HTTP/1.1 302 Found\r\nLocation: /there?x=1\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n"
                   b"Server: hidden\r\nX-Kept: yes\r\nConnection: X-Dropped\r\nX-Dropped: 1\r\nContent-Length: 0\r\n\r\n")
+        elif target.startswith("/refused"):
+            write(b"HTTP/1.1 403 Forbidden\r\nX-Why: own\r\nContent-Length: 3\r\n\r\nown")
         elif target.startswith("/away"):
             write(b"HTTP/1.1 301 Moved\r\nLocation: http://example.org/x\r\nContent-Length: 0\r\n\r\n")
         elif target.startswith("/bytes"):
@@ -315,15 +317,42 @@ def test_websocket_close_codes_pass(inside):
     assert closed.value.rcvd is not None and closed.value.rcvd.code in (4001, 4321)
 
 
-def test_websocket_to_nothing_is_accepted_and_closed_with_a_reason(inside):
-    for address, code in (
-        (url(inside).replace("/8000/", "/8001/"), 1011),
-        (url(inside).replace(inside.id, "none"), 1011),
-    ):
-        with connect(address, compression=None) as ws:
-            with pytest.raises(ConnectionClosed) as closed:
-                ws.recv(timeout=10)
-        assert closed.value.rcvd.code == code and closed.value.rcvd.reason
+#: Speaks first, as VNC does, or breaks off; on all addresses, and on loopback, where only the agent gets.
+NO_HTTP = """
+import socketserver, threading
+class Speaks(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.sendall(b"RFB 003.008\\n")
+        self.request.recv(4096)
+class BreaksOff(socketserver.BaseRequestHandler):
+    def handle(self):
+        self.request.recv(4096)
+for port, kind in ((8002, Speaks), (8004, BreaksOff)):
+    for address in (("0.0.0.0", port), ("127.0.0.1", port + 1)):
+        threading.Thread(target=socketserver.ThreadingTCPServer(address, kind).serve_forever).start()
+"""
+
+
+def refusal(address):
+    with pytest.raises(InvalidStatus) as refused:
+        with connect(address, compression=None):
+            pass
+    return refused.value.response
+
+
+def test_a_websocket_is_agreed_to_by_the_service_or_not_at_all(inside):
+    own = refusal(url(inside, "/refused"))
+    assert (own.status_code, own.headers["X-Why"], bytes(own.body)) == (403, "own", b"own")
+    assert refusal(url(inside).replace(inside.id, "none")).status_code == 404
+    nothing = refusal(url(inside).replace("/8000/", "/8001/"))
+    assert nothing.status_code == 502
+    assert json.loads(nothing.body)["code"] == "BACKEND_CONNECTION_FAILED"
+    list(inside.agent.events({"command": f"python3 -c '{NO_HTTP}'", "background": True}))
+    inside.sh("until [ $(grep -cE ':1F4[2345] ' /proc/net/tcp) -ge 4 ]; do sleep 0.05; done")
+    for port in (8002, 8003, 8004, 8005):
+        refused = refusal(url(inside).replace("/8000/", f"/{port}/"))
+        assert refused.status_code == 502, port
+        assert json.loads(refused.body)["code"] == "BACKEND_RESPONSE_FAILED", port
 
 
 def test_the_agents_own_proxy_reaches_loopback_of_the_sandbox(inside):

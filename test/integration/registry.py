@@ -175,11 +175,18 @@ def test_dockers_own_login_is_found(server, secure):
 
 
 def test_a_create_pulls_what_is_missing_without_tls_on_loopback(server, plain, base):
-    plain.put_image("tool", "1", [base, file_layer("opt/tool", b"here")])
+    pushed = plain.put_image("tool", "1", [base, file_layer("opt/tool", b"here")])
     name = f"{plain.host}/tool:1"
     assert name not in references(server)
     with of_image(server, name) as sandbox:
         assert sandbox.sh("cat /opt/tool") == "here"
+        assert sandbox.get().json["resolvedImageDigest"] == pushed["digest"]
+        server.stop()
+        server.start()
+        listed = {item["id"]: item for item in server.api().get("/sandboxes").json["items"]}
+        assert listed[sandbox.id]["resolvedImageDigest"] == pushed["digest"]
+    with server.create() as of_the_host:
+        assert "resolvedImageDigest" not in of_the_host.get().json
     assert name in references(server)
     missing = server.api().post("/sandboxes", {**HOST_IMAGE, "image": {"uri": f"{plain.host}/none:1"}})
     assert missing.status == 500
@@ -200,9 +207,10 @@ def test_always_means_the_newest(make_server, plain, base):
     always = make_server("always", pool_size=0, sections={"native": {"pull": "always"}})
     name = f"{plain.host}/moving:1"
     for version in (b"first", b"second"):
-        plain.put_image("moving", "1", [base, file_layer("opt/version", version)])
+        pushed = plain.put_image("moving", "1", [base, file_layer("opt/version", version)])
         with of_image(always, name) as sandbox:
             assert sandbox.sh("cat /opt/version") == version.decode()
+            assert sandbox.get().json["resolvedImageDigest"] == pushed["digest"]
     # What lost its name goes with a pruning, what has one stays.
     pruned = always.api().post("/images/prune").json
     assert len(pruned["removed"]) == 1

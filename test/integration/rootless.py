@@ -1,6 +1,7 @@
 """The native runtime of an ordinary user: the same API without any right that the user does not have.
 The tests of isolation.py that need no network are run here once more."""
 
+import json
 import os
 import signal
 import socket
@@ -19,18 +20,20 @@ from integration.isolation import (  # noqa: F401: collected here, with this mod
     test_the_agents_token_is_needed_and_not_to_be_found_inside, test_namespaces_are_its_own,
     test_nothing_of_the_host_is_open_inside, test_device_files_of_an_image_do_not_open,
 )
-from support import rootfs
+from support import kernel_objects, rootfs
 from support.census import settled
 from support.processes import agent_process
 from support.server import EXECUTABLE, HOST_IMAGE, Server, wait_gone
 from support.shell import eventually, run
-from support.users import User
+from support.users import Launched, User, tun_device
 
 
 @pytest.fixture(scope="module")
-def user():
-    with User() as user:
+def user(scratch):
+    with Launched() as user:
         user.executable = user.copy(EXECUTABLE)
+        # Those with a network are in rootless_network.py.
+        user.shut_tun = tun_device(scratch / "shut-tun", 0o600)
         yield user
 
 
@@ -41,7 +44,8 @@ def make_server(user):
 
     def make(name="server", **options):
         directory = user.home / f"{name}-{len(servers)}"
-        server = Server(directory, user=user, executable=user.executable, **options)
+        server = Server(directory, user=user, executable=user.executable,
+                        launcher=user.launcher([(user.shut_tun, "/dev/net/tun")]), **options)
         # Without a word of configuration about it, as the user would start it.
         del server.settings["native"]["state_dir"]
         server.state.rmdir()
@@ -287,6 +291,25 @@ def names(user):
     return {"processes": found}
 
 
+def test_programs_written_on_a_host_path_give_others_no_rights_of_the_user(make_server, user):
+    """Root inside is the user outside."""
+    place = user.home / "volume"
+    place.mkdir(mode=0o755)
+    os.chown(place, user.uid, user.gid)
+    server = make_server("volume", pool_size=1, sections={"storage": {"allowed_host_paths": [str(place)]}})
+    with server.create(volumes=[{"name": "v", "host": {"path": str(place)}, "mountPath": "/v"}]) as sandbox:
+        sandbox.sh("cp /usr/bin/id /v/id; cp /usr/bin/id /own")
+        for way in ("chmod 4755 /v/id", "chown 7:7 /v/id && chmod 6755 /v/id"):
+            refused = sandbox.run(way)
+            assert refused.code != 0 and "not permitted" in refused.stderr + refused.stdout
+        sandbox.sh("chown 0:0 /v/id; chmod 755 /v/id; chmod 4755 /own")
+        assert sandbox.sh("stat -c %a /own") == "4755\n"
+    assert os.stat(place / "id").st_uid == user.uid
+    nobody = subprocess.run(["./id", "-u"], cwd=place, user=65534, group=65534, extra_groups=[], text=True,
+                            capture_output=True)
+    assert nobody.stdout == "65534\n", nobody
+
+
 def test_a_deleted_sandbox_leaves_nothing(server, user):
     before = server.census()
     processes = settled(lambda: names(user), quiet=1.5)
@@ -303,3 +326,31 @@ def test_buckets_are_refused_since_only_root_can_show_them_to_sandboxes(server):
     reply = server.api().post("/sandboxes", body)
     assert (reply.status, reply.json["code"]) == (400, "SANDBOX::INVALID_PARAMETER"), reply
     assert "volumes.v.ossfs" in reply.json["message"]
+
+
+def test_isolated_sessions_are_refused_with_the_reason(inside):
+    told = inside.agent.get("/v1/isolated/capabilities").json
+    assert told["available"] is False and "CAP_SYS_ADMIN" in told["message"], told
+    refused = inside.agent.post("/v1/isolated/session", {"workspace": {"path": "/tmp", "mode": "rw"}})
+    assert refused.status == 503 and refused.json["code"] == "NOT_SUPPORTED", refused
+
+
+def test_a_sandbox_takes_no_more_than_a_share_of_what_the_kernel_counts_for_the_user(server):
+    """inotify instances, pending signals, timers and message queues: see specs/kernel-limits.md."""
+    kinds = ["inotify instances", "pending signals", "POSIX timers", "message queues"]
+    program = Path(kernel_objects.__file__).read_text()
+    with server.create() as greedy, server.create() as neighbour:
+        for sandbox in (greedy, neighbour):
+            assert sandbox.agent.write("/tmp/objects.py", program).status == 200
+        lacking = "python3 /tmp/objects.py use"
+        before = json.loads(neighbour.sh(lacking, timeout=120_000))
+        takers = [
+            greedy.connect().events({"command": f"exec python3 /tmp/objects.py take '{kind}' 60"})
+            for kind in kinds
+        ]
+        taken = {
+            kind: next(json.loads(e["text"]) for e in events if e["type"] == "stdout")
+            for kind, events in zip(kinds, takers)
+        }
+        assert all(one["ended"] for one in taken.values()), f"each took all it could: {taken}"
+        assert json.loads(neighbour.sh(lacking, timeout=120_000)) == before == {}, taken

@@ -5,7 +5,7 @@ import json
 import struct
 
 import pytest
-from websockets.exceptions import ConnectionClosed
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from support import contract
@@ -99,3 +99,25 @@ def test_a_second_client_takes_over(sandbox):
             read_until(second, b"42\r\n")
             assert sandbox.agent.delete(f"/pty/{session}").status == 200
             assert to_the_end(second)[1] == -1
+
+
+@pytest.mark.parametrize("proxy", [False, True], ids=["direct", "proxy"])
+def test_a_viewer_reads_and_cannot_write(sandbox, proxy):
+    session = open_terminal(sandbox, command="echo begun; read -r x; echo got $x; exit 7")
+    state = sandbox.agent.get(f"/pty/{session}").json
+    assert (state["launch_attempted"], state["launch_failed"]) == (False, False)
+    with pytest.raises(InvalidStatus) as refused:
+        join(sandbox, session, query="?mode=viewer")
+    assert refused.value.response.status_code == 409
+    with join(sandbox, session, proxy, "?pty=0") as holder:
+        read_until(holder, b"begun\n")
+        with join(sandbox, session, proxy, "?mode=viewer") as viewer:
+            assert b"begun" in read_until(viewer, b"begun\n")
+            assert text_frame(viewer.recv())["role"] == "viewer"
+            viewer.send(b"\x00typed by a viewer\n")
+            assert text_frame(viewer.recv())["code"] == "READ_ONLY"
+            holder.send(b"\x00x\n")
+            for ws in (holder, viewer):
+                out, code, close = to_the_end(ws)
+                assert (out, code, close.code) == (b"got x\n", 7, 1000)
+    assert sandbox.agent.get(f"/pty/{session}").json["launch_attempted"]

@@ -16,7 +16,9 @@ IMAGE = {
     "env": {"A": "b", "GONE": None},
     "metadata": {"team": "x"},
     "entrypoint": ["sleep", "1"],
-    "networkPolicy": {"defaultAction": "deny", "egress": [{"action": "allow", "target": "example.com"}]},
+    "networkPolicy": {"defaultAction": "deny", "egress": [
+        {"action": "allow", "target": "example.com"},
+        {"action": "allow", "target": "10.0.0.0/8", "ports": [443, 80]}, {"action": "deny", "ports": [25]}]},
     "credentialProxy": {"enabled": True},
     "secureAccess": False,
     "volumes": [
@@ -129,7 +131,7 @@ def test_all_broken_fields_are_told_at_once(server):
     assert ways >= {
         ("image", "uri"), ("image", "auth", "username"), ("image", "auth", "password"), ("timeout",),
         ("resourceLimits",), ("env", "A"), ("metadata",), ("entrypoint",),
-        ("networkPolicy", "egress", 0, "action"), ("networkPolicy", "egress", 0, "target"),
+        ("networkPolicy", "egress", 0, "action"),
         ("secureAccess",), ("volumes", 0, "name"), ("volumes", 0, "mountPath"),
         ("volumes", 0, "ossfs", "bucket"), ("volumes", 0, "ossfs", "endpoint"), ("volumes", 1, "name"),
         ("platform", "os"), ("platform", "arch"), ("lifecycle", "preStart", "command"),

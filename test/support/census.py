@@ -34,11 +34,14 @@ def tag_of(state_directory):
     return f"{(value ^ value >> 24) & 0xFFFFFF:06x}"
 
 
-def _mounts():
+def _mounts(state_directory):
+    """Files of ended sandboxes go behind the answer: another server's may still be on their way."""
     with open("/proc/self/mountinfo") as f:
         for line in f:
             left, right = line.rstrip("\n").split(" - ", 1)
-            yield f"{right.split()[0]} {kind_of(left.split()[4])}"
+            where = left.split()[4]
+            if "/sandboxes/gone/" not in where or where.startswith(f"{state_directory}/"):
+                yield f"{right.split()[0]} {kind_of(where)}"
 
 
 def _ip(*argv):
@@ -120,7 +123,7 @@ _PASSING = re.compile(r"(-wal|-shm|-journal|\.log)$")
 _KEPT = re.compile(r"images/(host(/|$)|index\.json$)|spawner/journal\.spare/")
 #: What slots that wait have or have not, as the images asked for last were: an image mounted ahead, an
 #: overlay over the host's /usr. All else in a slot's directory counts, and the directory itself.
-_AHEAD = re.compile(r"sandboxes/s[0-9a-f]+/(layer/)?(w/work|u2|w2|w2/work)$")
+_AHEAD = re.compile(r"sandboxes/s[0-9a-f]+/(layer/)?(u2|w2|w2?/work(/incompat(/volatile(/dirty)?)?)?)$")
 
 
 def files_of(directory):
@@ -152,7 +155,7 @@ def _count(names, tag):
 def take(executable, state_directory, tag=None):
     """Counts everything once: {class: Counter of kinds}. With a tag, without other servers."""
     return {
-        "mounts": Counter(_mounts()),
+        "mounts": Counter(_mounts(state_directory)),
         "links": _count(_links(), tag),
         "routes": _count(_routes(), tag),
         "addresses": _count(_addresses(), tag),

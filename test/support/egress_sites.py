@@ -16,8 +16,10 @@ PROBE = Path(__file__).with_name("egress_probe.py")
 TOKEN = "token-of-the-tests"
 
 
-def rule(target, action="allow"):
-    return {"action": action, "target": target}
+def rule(target=None, action="allow", ports=None):
+    """Without a target the ports of every address."""
+    made = {"action": action, "target": target, "ports": ports}
+    return {name: value for name, value in made.items() if value is not None}
 
 
 class Background:

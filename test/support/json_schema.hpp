@@ -63,10 +63,11 @@ class JsonSchema {
             }
             return {};
         }
-        if (keyword == "oneOf") {
-            return fails(std::ranges::count_if(rule.as_array(), [&](const Value& part) {
-                             return check(part, value, place).empty();
-                         }) == 1);
+        if (keyword == "oneOf" || keyword == "anyOf") {
+            const auto fitting = std::ranges::count_if(rule.as_array(), [&](const Value& part) {
+                return check(part, value, place).empty();
+            });
+            return fails(keyword == "oneOf" ? fitting == 1 : fitting > 0);
         }
         if (keyword == "minimum" || keyword == "maximum") {
             if (!value.is_number()) return {};
@@ -80,9 +81,11 @@ class JsonSchema {
             if (keyword == "minLength") return fails(text.size() >= rule.to_number<std::size_t>());
             return fails(std::regex_search(text, std::regex(std::string(rule.as_string()))));
         }
-        if (keyword == "minItems") {
-            return fails(!value.is_array() ||
-                         value.as_array().size() >= rule.to_number<std::size_t>());
+        if (keyword == "minItems" || keyword == "maxItems") {
+            if (!value.is_array()) return {};
+            const std::size_t size = value.as_array().size();
+            const auto bound = rule.to_number<std::size_t>();
+            return fails(keyword == "minItems" ? size >= bound : size <= bound);
         }
         if (keyword == "items") return check_items(rule, value, place);
         if (keyword == "required" || keyword == "properties" || keyword == "additionalProperties") {

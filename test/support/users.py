@@ -2,7 +2,9 @@
 
 import os
 import pwd
+import shlex
 import shutil
+import stat
 from pathlib import Path
 
 from support.shell import eventually, run
@@ -62,9 +64,43 @@ class User:
         """For subprocess: run as this user."""
         return {"user": self.uid, "group": self.gid, "extra_groups": []}
 
+    def named(self, prefix):
+        """Those of its processes whose name begins so."""
+        found = []
+        for pid in self.processes():
+            try:
+                state = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0]
+                if Path(f"/proc/{pid}/comm").read_text().startswith(prefix) and state != "Z":
+                    found.append(pid)
+            except OSError:
+                continue
+        return found
+
     def copy(self, path):
         """A copy of a file that this user can read, in its home."""
         target = self.home / Path(path).name
         shutil.copy(path, target)
         os.chown(target, self.uid, self.gid)
         return target
+
+
+def tun_device(path, mode):
+    """A node like /dev/net/tun, which may be opened by everybody on some machines and not on others."""
+    path.unlink(missing_ok=True)
+    os.mknod(path, stat.S_IFCHR, os.makedev(10, 200))
+    path.chmod(mode)
+    return path
+
+
+class Launched(User):
+    """One whose programs root starts, who prepares their mounts."""
+
+    def credentials(self):
+        return {}
+
+    def launcher(self, binds, *before):
+        """A command that becomes a program of this user's, behind `before` if need be; it sees the first
+        of each pair of files in place of the second."""
+        mounts = [f"mount --bind {shlex.quote(str(file))} {shlex.quote(str(at))}" for file, at in binds]
+        become = f'exec setpriv --reuid={self.uid} --regid={self.gid} --clear-groups "$@"'
+        return [*before, "unshare", "--mount", "sh", "-c", " && ".join([*mounts, become]), "sh"]

@@ -10,6 +10,10 @@ namespace {
 constexpr std::size_t kMaxContent = std::size_t{16} * 1024;
 constexpr std::uint64_t kMaxOutput = std::uint64_t{256} << 20;
 
+std::size_t text_size(const CommandRecord& record) {
+    return record.content.size() + record.error.size();
+}
+
 }  // namespace
 
 std::string CommandRecord::status_json() const {
@@ -34,6 +38,23 @@ std::string CommandRecord::status_json() const {
     return out;
 }
 
+void CommandRecord::append_inventory_item(std::string& out) const {
+    out += R"({"session":)";
+    append_json_string(out, id);
+    out += running() ? R"(,"running":true)" : R"(,"running":false)";
+    out += background ? R"(,"background":true)" : R"(,"background":false)";
+    out += R"(,"started_at":")" + to_rfc3339(started_at) + '"';
+    if (finished_at) {
+        out += R"(,"finished_at":")" + to_rfc3339(*finished_at) + R"(","exit_code":)";
+        out += exit_code ? std::to_string(*exit_code) : "null";
+        if (!error.empty()) {
+            out += R"(,"error":)";
+            append_json_string(out, error);
+        }
+    }
+    out += '}';
+}
+
 std::shared_ptr<CommandRecord> CommandRegistry::add(std::string_view content) {
     auto record = std::make_shared<CommandRecord>();
     record->id = new_hex_id();
@@ -41,7 +62,9 @@ std::shared_ptr<CommandRecord> CommandRegistry::add(std::string_view content) {
     if (kept.size() < content.size()) kept.remove_suffix(incomplete_utf8_tail(kept));
     record->content = kept;
     record->started_at = now();
+    record->number = ++last_number_;
     records_.emplace(record->id, record);
+    by_number_.emplace_hint(by_number_.end(), record->number, record.get());
     return record;
 }
 
@@ -78,7 +101,9 @@ void CommandRegistry::finished(const std::shared_ptr<CommandRecord>& record) {
     if (observer_) observer_(*record);
     if (record->output) record->output->release();
     ended_.push_back(record);
-    if (ended_.size() > kMaxEnded) forget_oldest();
+    ended_text_ += text_size(*record);
+    while (ended_.size() > kMaxEnded || ended_text_ > kMaxEndedText)
+        forget_oldest();
     if (!record->execution) return;
     streams_.push_back(record);
     if (streams_.size() > kMaxStreams) forget_oldest_stream();
@@ -90,13 +115,25 @@ void CommandRegistry::forget_oldest_stream() {
 }
 
 void CommandRegistry::forget_oldest() {
-    records_.erase(ended_.front()->id);
+    std::shared_ptr<CommandRecord> oldest = std::move(ended_.front());
     ended_.pop_front();
+    ended_text_ -= text_size(*oldest);
+    by_number_.erase(oldest->number);
+    records_.erase(oldest->id);
 }
 
 std::shared_ptr<CommandRecord> CommandRegistry::find(const std::string& id) const {
     auto at = records_.find(id);
     return at == records_.end() ? nullptr : at->second;
+}
+
+void CommandRegistry::each_latest_first(
+    std::optional<std::uint64_t> before,
+    const std::function<bool(const CommandRecord&)>& take) const {
+    auto at = before ? by_number_.lower_bound(*before) : by_number_.end();
+    while (at != by_number_.begin()) {
+        if (!take(*(--at)->second)) return;
+    }
 }
 
 void CommandRegistry::sweep(Timestamp time) {

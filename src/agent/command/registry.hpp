@@ -5,8 +5,10 @@
 #include "base/clock.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <list>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,12 +22,14 @@ class Execution;
 struct CommandRecord {
     CommandRecord() = default;
     std::string id;
-    std::string content;  ///< the command as requested, cut at 16 KiB
+    std::uint64_t number = 0;  ///< of the commands of this agent, in the order of their start
+    std::string content;       ///< the command as requested, cut at 16 KiB
     Timestamp started_at{};
     std::optional<Timestamp> finished_at;
     std::optional<int> exit_code;
-    std::string error;                   ///< empty after success
-    std::shared_ptr<Child> child;        ///< while it runs
+    std::string error;             ///< empty after success
+    std::shared_ptr<Child> child;  ///< while it runs
+    bool background = false;
     std::shared_ptr<OutputFile> output;  ///< of background commands
     /// Of foreground commands: what a reader can come back to, while it runs and a little longer.
     std::shared_ptr<Execution> execution;
@@ -33,13 +37,17 @@ struct CommandRecord {
     [[nodiscard]] bool running() const { return child != nullptr; }
     /// The answer of the status route.
     [[nodiscard]] std::string status_json() const;
+    /// Appends what a listing shows of it, as JSON.
+    void append_inventory_item(std::string& out) const;
 };
 
 /// The commands of this agent. Those that ended are kept for 24 hours, and of them at most the
-/// last `kMaxEnded`; running ones always.
+/// last `kMaxEnded` with `kMaxEndedText` bytes of text; running ones always.
 class CommandRegistry {
   public:
     static constexpr std::size_t kMaxEnded = 10'000;
+    /// What they ran and why they failed, together.
+    static constexpr std::size_t kMaxEndedText = std::size_t{8} << 20;
     static constexpr std::chrono::hours kRetention{24};
     /// Of foreground commands that ended, the output of so many can still be had.
     static constexpr std::size_t kMaxStreams = 8;
@@ -61,6 +69,10 @@ class CommandRegistry {
     void failed(const std::shared_ptr<CommandRecord>& record, std::string reason);
 
     [[nodiscard]] std::shared_ptr<CommandRecord> find(const std::string& id) const;
+    /// Hands out the commands, the latest first, until `take` returns false; with `before` only
+    /// those with a smaller number.
+    void each_latest_first(std::optional<std::uint64_t> before,
+                           const std::function<bool(const CommandRecord&)>& take) const;
     /// Forgets what ended more than 24 hours before `time`, and limits the output that is kept.
     void sweep(Timestamp time);
     /// Sends a signal to the group of every running command; returns how many there are.
@@ -75,7 +87,10 @@ class CommandRegistry {
     OutputDirectory files_;
     Observer observer_;
     std::unordered_map<std::string, std::shared_ptr<CommandRecord>> records_;
+    std::map<std::uint64_t, const CommandRecord*> by_number_;  ///< the same ones
+    std::uint64_t last_number_ = 0;
     std::list<std::shared_ptr<CommandRecord>> ended_;  ///< oldest first
+    std::size_t ended_text_ = 0;                       ///< bytes
     std::list<std::weak_ptr<CommandRecord>> streams_;  ///< of ended ones, oldest first
 };
 

@@ -2,6 +2,7 @@
 
 #include "agent/command/background.hpp"
 #include "agent/command/execution.hpp"
+#include "agent/command/inventory.hpp"
 #include "agent/command/request.hpp"
 #include "agent/line_form.hpp"
 #include "agent/reply.hpp"
@@ -47,11 +48,21 @@ Awaitable<void> run_command(Services& services, http::Exchange& exchange) {
     co_await run_command_request(services, exchange, std::move(*request));
 }
 
+Awaitable<void> list_commands(Services& services, http::Exchange& exchange) {
+    exchange.response_fields.set("Cache-Control", "no-store");
+    auto query = parse_inventory_query(exchange.request().query());
+    if (!query) {
+        co_await reply_error(exchange, query.error());
+        co_return;
+    }
+    co_await reply_json(exchange, 200, inventory_json(services.commands, *query));
+}
+
 Awaitable<void> command_status(Services& services, http::Exchange& exchange) {
     std::string id(exchange.parameter("id"));
     auto record = services.commands.find(id);
     if (!record) {
-        co_await reply_error(exchange, 404, code::kInvalidBody, "no such command: " + id);
+        co_await reply_error(exchange, 404, code::kInvalidBody, "command not found: " + id);
         co_return;
     }
     co_await reply_json(exchange, 200, record->status_json());
@@ -78,7 +89,7 @@ Awaitable<void> command_logs(Services& services, http::Exchange& exchange) {
         int status = record ? 400 : 404;
         co_await reply_error(exchange, status, code::kInvalidBody,
                              record ? "command " + id + " does not run in the background"
-                                    : "no such command: " + id);
+                                    : "command not found: " + id);
         co_return;
     }
     std::function<Result<OutputPage>()> read = [output = record->output, cursor,
@@ -105,7 +116,7 @@ Awaitable<void> command_stream(Services& services, http::Exchange& exchange) {
     }
     auto record = services.commands.find(id);
     if (!record) {
-        co_await reply_error(exchange, 404, code::kInvalidBody, "no such command: " + id);
+        co_await reply_error(exchange, 404, code::kInvalidBody, "command not found: " + id);
         co_return;
     }
     auto execution = record->execution;
@@ -133,6 +144,7 @@ Awaitable<void> run_command_request(Services& services, http::Exchange& exchange
         co_return;
     }
     auto record = services.commands.add(request.content());
+    record->background = request.background;
     if (request.background) {
         co_await run_background(services, exchange, record, std::move(*prepared), request.timeout);
         co_return;
@@ -149,6 +161,7 @@ void add_command_routes(http::Router& router, Services& services) {
             [&services, handler](http::Exchange& exchange) { return handler(services, exchange); };
     };
     router.add("POST", "/command", bind(run_command));
+    router.add("GET", "/command", bind(list_commands));
     router.add("GET", "/command/status/{id}", bind(command_status));
     router.add("GET", "/command/{id}/stream", bind(command_stream));
     router.add("GET", "/command/{id}/logs", bind(command_logs));

@@ -1,3 +1,4 @@
+#include "agent/files/file_stop.hpp"
 #include "agent/files/routes.hpp"
 #include "agent/files/unpack.hpp"
 #include "agent/reply.hpp"
@@ -135,8 +136,9 @@ Awaitable<void> pack_files(FileCall call) {
         co_return;
     }
     auto archive = std::make_shared<std::optional<image::DirectoryArchive>>();
-    std::function<Status()> open = [archive, path = *path, name]() -> Status {
-        auto opened = image::DirectoryArchive::open_entry(path, name);
+    FileStop stop(call);
+    std::function<Status()> open = [archive, path = *path, name, token = stop.token()]() -> Status {
+        auto opened = image::DirectoryArchive::open_entry(path, name, token);
         if (!opened) return opened.error();
         archive->emplace(std::move(*opened));
         return {};

@@ -1,4 +1,5 @@
 #include "agent/files/file_info.hpp"
+#include "agent/files/file_stop.hpp"
 #include "agent/files/glob.hpp"
 #include "agent/files/routes.hpp"
 #include "agent/files/tree_walk.hpp"
@@ -70,7 +71,8 @@ class Finding {
 };
 
 /// Sends an array in batches; a short one in one piece with its length.
-Awaitable<void> send_found(FileCall call, std::shared_ptr<Finding> finding, std::string first) {
+Awaitable<void> send_found(FileCall call, std::shared_ptr<Finding> finding, std::string first,
+                           std::stop_token stop) {
     if (finding->ended()) {
         co_await reply_json(call.exchange, 200, "[" + first + "]");
         co_return;
@@ -82,6 +84,8 @@ Awaitable<void> send_found(FileCall call, std::shared_ptr<Finding> finding, std:
     while (sent) {
         if (!piece.empty()) sent = co_await call.exchange.write(piece);
         if (!sent || finding->ended()) break;
+        // Without a match nothing is sent, which would show that nobody listens.
+        if (stop.stop_requested()) co_return;
         std::function<Result<std::string>()> work = [finding] { return finding->next(); };
         Result<std::string> batch =
             co_await call.services.files.run(call.identity, std::move(work));
@@ -94,9 +98,10 @@ Awaitable<void> send_found(FileCall call, std::shared_ptr<Finding> finding, std:
 
 Awaitable<void> find_and_send(FileCall call, std::shared_ptr<Finding> finding,
                               std::function<Result<std::string>()> first) {
+    FileStop stop(call);
     Result<std::string> batch = co_await call.services.files.run(call.identity, std::move(first));
     if (batch) {
-        co_await send_found(call, finding, std::move(*batch));
+        co_await send_found(call, finding, std::move(*batch), stop.token());
     } else {
         co_await reply_error(call.exchange, batch.error());
     }

@@ -26,12 +26,16 @@ std::size_t find_in(std::string_view text, std::string_view what) {
 /// Reads a file and passes on its text with the replacements made.
 class Replacer {
   public:
-    Replacer(int in, const std::string& path, const std::string& from, const std::string& to)
-        : in_(in), path_(path), from_(from), to_(to) {}
+    Replacer(int in, const std::string& path, const std::string& from, const std::string& to,
+             const std::stop_token& stop)
+        : in_(in), path_(path), from_(from), to_(to), stop_(stop) {}
 
     /// With `out` null only counts.
     Result<std::uint64_t> run(ReplacementFile* out) {
         while (!ended_ || !window_.empty()) {
+            if (stop_.stop_requested()) {
+                return Error(ErrorCode::cancelled, path_ + ": replacing was broken off");
+            }
             if (Status filled = fill(); !filled) return filled.error();
             if (Status passed = pass(out); !passed) return passed.error();
         }
@@ -72,6 +76,7 @@ class Replacer {
     const std::string& path_;
     const std::string& from_;
     const std::string& to_;
+    const std::stop_token& stop_;
     std::string window_;
     off_t offset_ = 0;
     bool ended_ = false;
@@ -81,7 +86,7 @@ class Replacer {
 }  // namespace
 
 Result<std::uint64_t> replace_in_file(const std::string& path, const std::string& old_text,
-                                      const std::string& new_text) {
+                                      const std::string& new_text, const std::stop_token& stop) {
     UniqueFd in(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
     if (!in) return Error::from_errno(errno, path);
     struct stat info{};
@@ -89,11 +94,11 @@ Result<std::uint64_t> replace_in_file(const std::string& path, const std::string
     if (!S_ISREG(info.st_mode)) {
         return Error(ErrorCode::invalid_argument, path + " is not a regular file");
     }
-    Result<std::uint64_t> found = Replacer(in.get(), path, old_text, new_text).run(nullptr);
+    Result<std::uint64_t> found = Replacer(in.get(), path, old_text, new_text, stop).run(nullptr);
     if (!found || *found == 0) return found;
     Result<ReplacementFile> out = ReplacementFile::open(path, false);
     if (!out) return out.error();
-    Result<std::uint64_t> done = Replacer(in.get(), path, old_text, new_text).run(&*out);
+    Result<std::uint64_t> done = Replacer(in.get(), path, old_text, new_text, stop).run(&*out);
     if (!done) return done;
     Status committed = out->commit(Permission());
     if (!committed) return committed.error();

@@ -1,3 +1,4 @@
+#include "agent/files/file_stop.hpp"
 #include "agent/files/replace.hpp"
 #include "agent/files/routes.hpp"
 #include "agent/reply.hpp"
@@ -48,7 +49,8 @@ Result<std::vector<Replacement>> parse_replacements(const FileCall& call, const 
 }
 
 /// All files are looked at before the first is changed.
-Result<std::string> replace_all(const std::vector<Replacement>& items) {
+Result<std::string> replace_all(const std::vector<Replacement>& items,
+                                const std::stop_token& stop) {
     for (const Replacement& item : items) {
         struct stat info{};
         if (::stat(item.path.c_str(), &info) != 0) return Error::from_errno(errno, item.path);
@@ -56,7 +58,8 @@ Result<std::string> replace_all(const std::vector<Replacement>& items) {
     }
     std::string out = "{";
     for (const Replacement& item : items) {
-        Result<std::uint64_t> count = replace_in_file(item.path, item.old_text, item.new_text);
+        Result<std::uint64_t> count =
+            replace_in_file(item.path, item.old_text, item.new_text, stop);
         if (!count) return count.error();
         if (out.size() > 1) out += ',';
         append_json_string(out, item.requested);
@@ -79,8 +82,9 @@ Awaitable<void> replace_in_files(FileCall call) {
         co_await reply_error(call.exchange, items.error());
         co_return;
     }
-    std::function<Result<std::string>()> work = [list = std::move(*items)] {
-        return replace_all(list);
+    FileStop stop(call);
+    std::function<Result<std::string>()> work = [list = std::move(*items), token = stop.token()] {
+        return replace_all(list, token);
     };
     Result<std::string> counts = co_await call.services.files.run(call.identity, std::move(work));
     if (!counts) {

@@ -1,10 +1,12 @@
 #include "agent/files/replacement_file.hpp"
 
 #include "base/identifier.hpp"
+#include "base/sparse_file.hpp"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <cstdlib>
@@ -125,11 +127,19 @@ ReplacementFile::~ReplacementFile() {
 }
 
 Status ReplacementFile::write(std::string_view bytes) {
-    return write_fully(fd_.get(), bytes, target_);
+    if (direct_) return write_fully(fd_.get(), bytes, target_);
+    auto end = write_sparsely(fd_.get(), bytes, size_);
+    if (!end) return end.error().within(target_);
+    written_ = std::max(written_, *end);
+    size_ += bytes.size();
+    return {};
 }
 
 Status ReplacementFile::commit(const Permission& permission) {
     if (direct_) return apply_permission(fd_.get(), target_, permission);
+    if (written_ < size_ && ::ftruncate(fd_.get(), static_cast<off_t>(size_)) != 0) {
+        return Error::from_errno(errno, "write " + target_);
+    }
     if (overwrite_) {
         if (Status copied = copy_over_target(); !copied) return copied;
         return apply_permission(target_, permission);
@@ -156,17 +166,20 @@ Status ReplacementFile::commit(const Permission& permission) {
 /// Keeps the target's inode, and with it mode, owner and other names.
 Status ReplacementFile::copy_over_target() {
     UniqueFd out(::open(target_.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
-    if (!out || ::lseek(fd_.get(), 0, SEEK_SET) != 0) {
-        return Error::from_errno(errno, "write " + target_);
-    }
+    if (!out) return Error::from_errno(errno, "write " + target_);
     std::string piece(std::size_t{64} * 1024, '\0');
-    while (true) {
-        ssize_t got = ::read(fd_.get(), piece.data(), piece.size());
+    for (std::uint64_t at = 0; at < size_;) {
+        ssize_t got = ::pread(fd_.get(), piece.data(), piece.size(), static_cast<off_t>(at));
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return Error::from_errno(errno, "write " + target_);
         if (got == 0) break;
         std::string_view bytes(piece.data(), static_cast<std::size_t>(got));
-        if (Status put = write_fully(out.get(), bytes, target_); !put) return put;
+        auto end = write_sparsely(out.get(), bytes, at);
+        if (!end) return end.error().within(target_);
+        at += bytes.size();
+    }
+    if (::ftruncate(out.get(), static_cast<off_t>(size_)) != 0) {
+        return Error::from_errno(errno, "write " + target_);
     }
     if (!sibling_.empty()) ::unlink(sibling_.c_str());
     sibling_.clear();

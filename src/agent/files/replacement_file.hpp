@@ -3,6 +3,7 @@
 #include "agent/files/permission.hpp"
 #include "base/unique_fd.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -21,6 +22,7 @@ class ReplacementFile {
     ReplacementFile& operator=(ReplacementFile&&) = delete;
     ~ReplacementFile();
 
+    /// Long runs of zeros become holes.
     Status write(std::string_view bytes);
     /// Gives it its permissions and its place.
     Status commit(const Permission& permission);
@@ -38,6 +40,8 @@ class ReplacementFile {
     bool overwrite_ = false;  ///< copied over the target in the end
     std::optional<PermissionIds> former_owner_;
     unsigned mode_ = 0;
+    std::uint64_t size_ = 0;     ///< of what was written, holes included
+    std::uint64_t written_ = 0;  ///< where the last byte ends that is no hole's
 };
 
 /// mkdir -p with 0777 and the umask.

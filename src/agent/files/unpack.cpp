@@ -1,5 +1,6 @@
 #include "agent/files/unpack.hpp"
 
+#include "base/sparse_file.hpp"
 #include "base/unique_fd.hpp"
 #include "image/archive_reader.hpp"
 #include "image/entry_metadata.hpp"
@@ -7,6 +8,7 @@
 
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <optional>
@@ -173,21 +175,19 @@ class Unpacker {
         return failed("replace", full);
     }
 
-    static Status write_data(int fd, ArchiveReader& reader, const std::string& full) {
+    static Status write_data(int fd, ArchiveReader& reader, const std::string& full,
+                             std::uint64_t size) {
+        std::uint64_t end = 0;
         for (;;) {
             auto block = reader.next_block();
             if (!block) return block.error().within(full);
-            if (!*block) return {};
-            auto [bytes, offset] = **block;
-            while (!bytes.empty()) {
-                const ssize_t count =
-                    ::pwrite(fd, bytes.data(), bytes.size(), static_cast<off_t>(offset));
-                if (count < 0 && errno == EINTR) continue;
-                if (count < 0) return failed("write", full);
-                bytes = bytes.subspan(static_cast<std::size_t>(count));
-                offset += static_cast<std::uint64_t>(count);
-            }
+            if (!*block) break;
+            auto written = write_sparsely(fd, (*block)->bytes, (*block)->offset);
+            if (!written) return written.error().within(full);
+            end = std::max(end, *written);
         }
+        if (end >= size || ::ftruncate(fd, static_cast<off_t>(size)) == 0) return {};
+        return failed("set the size of", full);
     }
 
     Status add_file(const std::string& full, ArchiveReader& reader, archive_entry* entry,
@@ -196,9 +196,9 @@ class Unpacker {
         const UniqueFd fd(
             ::open(full.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
         if (!fd) return failed("make", full);
-        if (Status ok = write_data(fd.get(), reader, full); !ok) return ok;
-        const la_int64_t size = archive_entry_size(entry);
-        if (size > 0 && ::ftruncate(fd.get(), size) != 0) return failed("set the size of", full);
+        const la_int64_t size = std::max<la_int64_t>(archive_entry_size(entry), 0);
+        const auto whole = static_cast<std::uint64_t>(size);
+        if (Status ok = write_data(fd.get(), reader, full, whole); !ok) return ok;
         if (Status ok = image::apply_to_fd(fd.get(), entry, metadata, path); !ok) return ok;
         const timespec times[2] = {metadata.mtime, metadata.mtime};
         return ::futimens(fd.get(), times) == 0 ? Status() : failed("set the time of", full);

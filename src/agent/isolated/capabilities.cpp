@@ -14,7 +14,9 @@ json::object layer(std::string_view state, std::string_view message) {
 
 json::object hardening(bool available, const IsolationConfig& config, bool init) {
     json::object out;
-    out["init_mode"] = init ? (::getpid() == 1 ? "pid1" : "subreaper") : "none";
+    // A broker stands for an agent that is process 1.
+    const bool first = ::getpid() == 1 || config.brokered();
+    out["init_mode"] = init ? (first ? "pid1" : "subreaper") : "none";
     if (!available) {
         out["signal_shield"] = false;
         for (const char* name : {"cap_drop", "seccomp", "landlock", "ebpf"})

@@ -289,8 +289,10 @@ void add_change_routes(http::Router& router, Services& services) {
             if (session) co_await handler(services, session, exchange);
         };
     };
-    router.add("GET", "/v1/isolated/session/{id}/diff", with_session(diff));
-    router.add("POST", "/v1/isolated/session/{id}/commit", with_session(commit));
+    add_isolated_route(router, services, "GET", "/v1/isolated/session/{id}/diff",
+                       with_session(diff));
+    add_isolated_route(router, services, "POST", "/v1/isolated/session/{id}/commit",
+                       with_session(commit));
 }
 
 }  // namespace opensandbox::agent

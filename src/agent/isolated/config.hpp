@@ -2,6 +2,8 @@
 
 #include "base/error.hpp"
 
+#include <linux/filter.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -25,6 +27,11 @@ struct IsolationConfig {
     /// Further system calls, by name, that runs may not make.
     std::vector<std::string> denied_calls;
     bool landlock = false;
+
+    // What a broker (broker.hpp) sets in the host's name; no file can.
+    std::vector<sock_filter> filter;  ///< of system calls, in place of `denied_calls`
+    std::uint64_t capabilities = ~std::uint64_t{0};  ///< the most that runs can keep
+    [[nodiscard]] bool brokered() const { return !filter.empty(); }
 
     /// `invalid_argument` says what is wrong; unknown members are ignored.
     static Result<IsolationConfig> parse(std::string_view text, std::string_view source);

@@ -315,9 +315,8 @@ class FirstProcess {
         ignored.sa_handler = SIG_IGN;
         ::sigaction(SIGCHLD, &ignored, nullptr);
         ::chdir("/");
-        Enclosure nothing;
-        bound_capabilities(nothing);
-        put_up_walls(nothing);
+        bound_capabilities(plan_.first);
+        if (!put_up_walls(plan_.first)) ::_exit(1);
         // Giving up rights clears it.
         ::prctl(PR_SET_PDEATHSIG, SIGKILL);
         char byte = 0;

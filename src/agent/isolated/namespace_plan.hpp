@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/isolated/request.hpp"
+#include "agent/process/enclosure.hpp"
 #include "base/unique_fd.hpp"
 
 #include <string>
@@ -43,6 +44,7 @@ struct NamespacePlan {
     /// Whose the directory for the shell's state is (ids of the agent's namespace).
     uid_t uid = 0;
     gid_t gid = 0;
+    Enclosure first;  ///< what the first process is confined to, once all is made
 };
 
 /// What the first process does, in order; also what an error says it was doing.

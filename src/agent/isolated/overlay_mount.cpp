@@ -90,9 +90,12 @@ int make_overlay(const char* lower, const char* upper, const char* work, bool us
         !set_option(context.get(), "workdir", work)) {
         return -1;
     }
-    // A renamed directory is copied: the upper alone says what changed. Old kernels lack some.
-    set_option(context.get(), "redirect_dir", "off");
-    set_option(context.get(), "metacopy", "off");
+    // A renamed directory is copied: the upper alone says what changed. Old kernels lack some. With
+    // marks that users may write it is so by itself, and "off" can mean "follow", which is refused.
+    if (!user_attributes) {
+        set_option(context.get(), "redirect_dir", "off");
+        set_option(context.get(), "metacopy", "off");
+    }
     set_option(context.get(), "index", "off");
     if (user_attributes &&
         ::syscall(SYS_fsconfig, context.get(), FSCONFIG_SET_FLAG, "userxattr", nullptr, 0) != 0) {

@@ -205,6 +205,7 @@ Result<Preparation> prepare_session(const IsolatedSessionRequest& request,
     plan.private_tmp = request.profile == IsolationProfile::strict;
     plan.share_net = request.share_net;
     plan.upper_root = config.upper_root;
+    plan.first.filter = config.filter;
     std::string size = ",size=" + std::to_string(config.upper_max_bytes);
     plan.memory_options = "mode=700" + size;
     plan.scratch_options = "mode=1777" + size;

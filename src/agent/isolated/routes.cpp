@@ -181,14 +181,38 @@ Awaitable<std::shared_ptr<IsolatedSession>> session_of(Services& services,
     co_return nullptr;
 }
 
+namespace {
+
+/// Where this agent has a broker every route leads there.
+Awaitable<void> pass_on(Services& services, http::Exchange& exchange) {
+    BrokerSettings settings;
+    settings.uid = services.options.uid;
+    settings.gid = services.options.gid;
+    settings.environment = services.environment.pairs();
+    co_await services.broker.forward(exchange, settings);
+}
+
+}  // namespace
+
+void add_isolated_route(http::Router& router, Services& services, std::string_view method,
+                        std::string_view pattern, http::Handler handler) {
+    if (services.broker.wanted()) {
+        handler = [&services](http::Exchange& exchange) { return pass_on(services, exchange); };
+    }
+    router.add(method, pattern, std::move(handler));
+}
+
 void add_isolated_routes(http::Router& router, Services& services) {
+    auto add = [&](std::string_view method, const std::string& pattern, http::Handler handler) {
+        add_isolated_route(router, services, method, pattern, std::move(handler));
+    };
     auto bind = [&services](Awaitable<void> (*handler)(Services&, http::Exchange&)) {
         return
             [&services, handler](http::Exchange& exchange) { return handler(services, exchange); };
     };
-    router.add("GET", "/v1/isolated/capabilities", bind(capabilities));
-    router.add("POST", "/v1/isolated/session", bind(create_session));
-    router.add("GET", "/v1/isolated/sessions", bind(list_sessions));
+    add("GET", std::string(kCapabilitiesPath), bind(capabilities));
+    add("POST", "/v1/isolated/session", bind(create_session));
+    add("GET", "/v1/isolated/sessions", bind(list_sessions));
     const std::string prefix = "/v1/isolated/session/{id}";
     auto with_session = [&services](SessionHandler handler) {
         return [&services, handler](http::Exchange& exchange) -> Awaitable<void> {
@@ -196,16 +220,15 @@ void add_isolated_routes(http::Router& router, Services& services) {
             if (session) co_await handler(services, session, exchange);
         };
     };
-    router.add("GET", prefix, with_session(get_session));
-    router.add("DELETE", prefix, with_session(delete_session));
-    router.add("POST", prefix + "/run", with_session(run_code));
-    router.add("GET", prefix + "/runs/{run}", with_session(run_status));
-    router.add("GET", prefix + "/runs/{run}/logs", with_session(run_logs));
+    add("GET", prefix, with_session(get_session));
+    add("DELETE", prefix, with_session(delete_session));
+    add("POST", prefix + "/run", with_session(run_code));
+    add("GET", prefix + "/runs/{run}", with_session(run_status));
+    add("GET", prefix + "/runs/{run}/logs", with_session(run_logs));
     add_change_routes(router, services);
     for (const FileRoute& route : file_routes()) {
         if (!route.in_sessions) continue;
-        router.add(
-            route.method, prefix + std::string(route.pattern),
+        add(route.method, prefix + std::string(route.pattern),
             [&services, handler = route.handler, writes = route.writes](http::Exchange& exchange) {
                 return in_session(services, exchange, handler, writes);
             });

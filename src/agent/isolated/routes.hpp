@@ -9,6 +9,10 @@ namespace opensandbox::agent {
 /// /v1/isolated/* (execd contract 9).
 void add_isolated_routes(http::Router& router, Services& services);
 
+/// One of them, or where there is a broker the way to it.
+void add_isolated_route(http::Router& router, Services& services, std::string_view method,
+                        std::string_view pattern, http::Handler handler);
+
 /// GET …/diff and POST …/commit.
 void add_change_routes(http::Router& router, Services& services);
 

@@ -108,8 +108,9 @@ Result<std::vector<sock_filter>> compile_deny_filter(const std::vector<std::stri
 
 Result<Enclosure> walls_of(IsolationProfile profile, const IsolationConfig& config) {
     Enclosure walls;
-    walls.capabilities = kept_capabilities(profile, config);
-    if (!config.hardening) return walls;
+    walls.capabilities = kept_capabilities(profile, config) & config.capabilities;
+    walls.filter = config.filter;
+    if (!config.hardening || config.brokered()) return walls;
     auto filter = compile_deny_filter(config.denied_calls);
     if (!filter) return filter.error();
     walls.filter = std::move(*filter);

@@ -38,7 +38,8 @@ Awaitable<void> PtyClient::run(std::shared_ptr<PtyClient> client,
                                std::unique_ptr<http::WebSocketConnection> socket) {
     PtyClient& self = *client;
     self.socket_ = std::move(socket);
-    bool taken = !self.options_.takeover || co_await self.session_->take_over(client);
+    bool waits = self.options_.takeover && !self.options_.viewer;
+    bool taken = !waits || co_await self.session_->take_over(client);
     if (!taken) {
         bool gone = self.session_->removed();
         co_await self.fail(gone ? pty::kSessionGone : pty::kAlreadyConnected,
@@ -55,24 +56,36 @@ Awaitable<void> PtyClient::run(std::shared_ptr<PtyClient> client,
 }
 
 Awaitable<void> PtyClient::serve() {
+    bool entered = options_.viewer || co_await enter();
+    if (entered) co_await converse();
+}
+
+/// The shell runs for the client that holds the session, or it is told why not.
+Awaitable<bool> PtyClient::enter() {
     if (replaced_) {
         co_await say_taken_over(shared_from_this());
-        co_return;
+        co_return false;
     }
     if (session_->removed()) {
         co_await fail(pty::kSessionGone, "the session was deleted");
-        co_return;
+        co_return false;
     }
     Status started = session_->start(options_.mode);
     if (!started) {
         // Whoever is told comes again at once, and is not to find this one still here.
         session_->leave(*this);
         co_await fail(pty::kStartFailed, started.error().message());
-        co_return;
+        co_return false;
     }
+    co_return true;
+}
+
+Awaitable<void> PtyClient::converse() {
     bool terminal = session_->mode() == PtyProcess::Mode::terminal;
     bool sent = co_await replay();
-    if (sent) sent = co_await send_text(pty::connected_text(session_->id(), terminal));
+    if (sent) {
+        sent = co_await send_text(pty::connected_text(session_->id(), terminal, options_.viewer));
+    }
     if (!sent) co_return;
     reading_ = true;
     net::spawn(executor_, read_input(shared_from_this()), "pty input");
@@ -83,7 +96,7 @@ Awaitable<void> PtyClient::serve() {
 /// What is there now is replayed, all that comes from now on is live: nothing is lost or doubled.
 Awaitable<bool> PtyClient::replay() {
     const Replay& output = session_->output();
-    std::uint64_t end = output.total();
+    std::uint64_t end = output_end();
     std::uint64_t from = std::max(options_.since, output.oldest());
     attached_ = true;
     position_ = end;
@@ -97,15 +110,18 @@ Awaitable<bool> PtyClient::replay() {
         co_return sent;
     }
     frame.reserve(frame.size() + static_cast<std::size_t>(end - from));
-    while (auto piece = output.read(from)) {
-        frame += piece->bytes;
+    while (from < end) {
+        auto piece = output.read(from);
+        if (!piece) break;
+        std::uint64_t start = piece->next - piece->bytes.size();
+        frame.append(piece->bytes, 0, static_cast<std::size_t>(end - start));
         from = piece->next;
     }
     co_return co_await send_binary(std::move(frame));
 }
 
 Awaitable<bool> PtyClient::replay_streams(std::uint64_t end) {
-    while (position_ < end) {
+    while (position_ < end && !missed_output()) {
         auto piece = session_->output().read(position_);
         if (!piece) break;
         std::uint64_t start = piece->next - piece->bytes.size();
@@ -118,16 +134,36 @@ Awaitable<bool> PtyClient::replay_streams(std::uint64_t end) {
 
 Awaitable<void> PtyClient::pass_output() {
     while (!over_) {
-        if (auto piece = session_->output().read(position_)) {
-            bool sent = co_await send_piece(*piece, piece->bytes.size());
+        if (missed_output()) {
+            options_.since = position_;
+            bool sent = co_await replay();
             if (!sent) co_return;
-        } else if (auto code = session_->exit_code()) {
+            continue;
+        }
+        const std::uint64_t end = output_end();
+        if (auto piece = session_->output().read(position_); piece && position_ < end) {
+            std::uint64_t start = piece->next - piece->bytes.size();
+            std::uint64_t size = std::min<std::uint64_t>(piece->bytes.size(), end - start);
+            bool sent = co_await send_piece(*piece, static_cast<std::size_t>(size));
+            if (!sent) co_return;
+        } else if (auto code = options_.viewer ? exit_ : session_->exit_code()) {
             co_await tell_exit(*code);
             co_return;
         } else {
             co_await wake_.wait();
         }
     }
+}
+
+/// Where the output ends that there is, or will ever be, for this client.
+std::uint64_t PtyClient::output_end() const {
+    std::uint64_t total = session_->output().total();
+    return exit_ ? std::min(total, exit_offset_) : total;
+}
+
+/// Nothing waits for a viewer: what it was too slow for may have left the buffer.
+bool PtyClient::missed_output() const {
+    return options_.viewer && position_ < std::min(session_->output().oldest(), output_end());
 }
 
 /// The first `size` bytes of a piece, or as much of them as fits into a frame.
@@ -138,7 +174,7 @@ Awaitable<bool> PtyClient::send_piece(const Replay::Piece& piece, std::size_t si
     frame.append(piece.bytes, 0, size);
     position_ = piece.next - piece.bytes.size() + size;
     bool sent = co_await send_binary(std::move(frame));
-    session_->output_taken();
+    if (!options_.viewer) session_->output_taken();
     co_return sent;
 }
 
@@ -150,7 +186,7 @@ Awaitable<void> PtyClient::tell_exit(int code) {
     // Only a client that was there to the end has learned of it.
     bool ended = co_await reader_ended();
     if (!ended) socket_->abort();
-    if (ended && (parted_ || !replaced_)) session_->exit_told();
+    if (ended && !options_.viewer && (parted_ || !replaced_)) session_->exit_told();
 }
 
 /// Waits until the client's side of the connection ended, at most kCloseLimit.
@@ -194,6 +230,12 @@ void PtyClient::output_came() {
     input_room_.notify();
 }
 
+void PtyClient::shell_ended(int code) {
+    if (exit_) return;
+    exit_ = code;
+    exit_offset_ = session_->output().total();
+}
+
 void PtyClient::end_for_another() {
     if (replaced_) return;
     replaced_ = true;
@@ -225,7 +267,21 @@ Awaitable<void> PtyClient::read_input(std::shared_ptr<PtyClient> client) {
     self.stop();
 }
 
+Awaitable<void> PtyClient::refuse_writing() {
+    constexpr const char* kWhy = "a viewer only reads";
+    if (++refusals_ < kMaxRefusals) {
+        co_await send_text(pty::error_text(pty::kReadOnly, kWhy));
+        co_return;
+    }
+    co_await fail(pty::kReadOnly, kWhy);
+    stop();
+}
+
 Awaitable<void> PtyClient::handle(pty::Request request) {
+    if (options_.viewer && request.writes()) {
+        co_await refuse_writing();
+        co_return;
+    }
     auto process = session_->process();
     switch (request.kind) {
         case pty::Request::Kind::nothing: break;

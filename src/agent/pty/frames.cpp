@@ -88,10 +88,11 @@ std::string replay_head(std::uint64_t offset) {
     return out;
 }
 
-std::string connected_text(std::string_view session_id, bool terminal) {
+std::string connected_text(std::string_view session_id, bool terminal, bool viewer) {
     std::string out = R"({"type":"connected","session_id":)";
     append_json_string(out, session_id);
-    out += terminal ? R"(,"mode":"pty"})" : R"(,"mode":"pipe"})";
+    out += terminal ? R"(,"mode":"pty")" : R"(,"mode":"pipe")";
+    out += viewer ? R"(,"role":"viewer"})" : R"(,"role":"holder"})";
     return out + '\n';
 }
 

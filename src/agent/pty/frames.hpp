@@ -22,6 +22,9 @@ inline constexpr std::string_view kStdinWriteFailed = "STDIN_WRITE_FAILED";
 inline constexpr std::string_view kInvalidFrame = "INVALID_FRAME";
 inline constexpr std::string_view kAlreadyConnected = "ALREADY_CONNECTED";
 inline constexpr std::string_view kTakenOver = "TAKEN_OVER";
+inline constexpr std::string_view kReadOnly = "READ_ONLY";
+inline constexpr std::string_view kNotRunning = "NOT_RUNNING";
+inline constexpr std::string_view kTooManyViewers = "TOO_MANY_VIEWERS";
 
 /// What a client's frame asks for.
 struct Request {
@@ -32,6 +35,11 @@ struct Request {
     std::uint16_t columns = 0;
     std::uint16_t rows = 0;
     int signal = 0;
+
+    /// Whether it would change what the shell does.
+    [[nodiscard]] bool writes() const {
+        return kind == Kind::input || kind == Kind::resize || kind == Kind::signal;
+    }
 };
 
 /// `nothing` for what the contract ignores: other first bytes, unreadable JSON, sizes out of range,
@@ -42,7 +50,7 @@ Request parse_text(std::string_view text);
 /// The 9 bytes that a replay frame begins with. `offset` counts all bytes ever written.
 std::string replay_head(std::uint64_t offset);
 /// JSON text frames, each with its newline.
-std::string connected_text(std::string_view session_id, bool terminal);
+std::string connected_text(std::string_view session_id, bool terminal, bool viewer);
 std::string exit_text(int code);
 std::string error_text(std::string_view code, std::string_view message);
 std::string pong_text();

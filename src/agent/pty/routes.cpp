@@ -88,7 +88,9 @@ Awaitable<void> describe(Services& services, http::Exchange& exchange) {
     if (!session) co_return;
     json::object body{{"session_id", session->id()},
                       {"running", session->running()},
-                      {"output_offset", session->output().total()}};
+                      {"output_offset", session->output().total()},
+                      {"launch_attempted", session->launch_attempted()},
+                      {"launch_failed", session->launch_failed()}};
     co_await reply_json(exchange, 200, json::serialize(json::value(std::move(body))));
 }
 
@@ -99,10 +101,16 @@ Awaitable<void> remove(Services& services, http::Exchange& exchange) {
     co_await reply_empty(exchange);
 }
 
-/// Anything unreadable counts as not given.
-PtyClientOptions client_options(http::Exchange& exchange) {
+/// Anything unreadable counts as not given, but for what would give a viewer more than it asked
+/// for.
+Result<PtyClientOptions> client_options(http::Exchange& exchange) {
     http::Query query(exchange.request().query());
     PtyClientOptions options;
+    std::string_view role = query.get("mode").value_or("holder");
+    if (role != "holder" && role != "viewer") {
+        return Error(ErrorCode::invalid_argument, "mode: must be holder or viewer");
+    }
+    options.viewer = role == "viewer";
     if (query.get("pty") == std::string_view("0")) options.mode = PtyProcess::Mode::pipes;
     options.takeover = query.get("takeover") == std::string_view("1");
     options.streams = query.get("streams") == std::string_view("1");
@@ -135,10 +143,23 @@ Awaitable<void> connect(Services& services, http::Exchange& exchange) {
                              "a PTY session is connected to by a WebSocket upgrade");
         co_return;
     }
-    PtyClientOptions options = client_options(exchange);
-    auto client = std::make_shared<PtyClient>(services.executor, session, options);
+    auto options = client_options(exchange);
+    if (!options) {
+        co_await reply_error(exchange, options.error());
+        co_return;
+    }
+    auto client = std::make_shared<PtyClient>(services.executor, session, *options);
     Visit visit(session, client);
-    if (!options.takeover && !session->take(client)) {
+    if (options->viewer) {
+        if (!session->watch(client)) {
+            bool runs = session->running();
+            co_await reply_error(exchange, runs ? 429 : 409,
+                                 runs ? pty::kTooManyViewers : pty::kNotRunning,
+                                 runs ? "the session has as many viewers as it may have"
+                                      : "nothing runs in the session that could be viewed");
+            co_return;
+        }
+    } else if (!options->takeover && !session->take(client)) {
         co_await reply_error(exchange, 409, pty::kAlreadyConnected,
                              "another client is connected to the session");
         co_return;

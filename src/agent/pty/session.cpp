@@ -67,7 +67,14 @@ Awaitable<bool> PtySession::take_over(std::shared_ptr<PtyClient> client) {
     }
 }
 
+bool PtySession::watch(const std::shared_ptr<PtyClient>& client) {
+    if (!running() || viewers_.size() >= kMaxViewers) return false;
+    viewers_.push_back(client);
+    return true;
+}
+
 void PtySession::leave(const PtyClient& client) {
+    std::erase_if(viewers_, [&](const auto& viewer) { return viewer.get() == &client; });
     if (client_.get() != &client) return;
     client_.reset();
     idle_since_ = now();
@@ -92,6 +99,13 @@ Result<SpawnRequest> PtySession::prepare(PtyProcess::Mode mode) const {
 
 Status PtySession::start(PtyProcess::Mode mode) {
     if (process_ || exit_code_) return {};
+    Status launched = launch(mode);
+    launch_attempted_ = true;
+    launch_failed_ = !launched;
+    return launched;
+}
+
+Status PtySession::launch(PtyProcess::Mode mode) {
     if (services_.stopping) return Error(ErrorCode::unavailable, "the agent is shutting down");
     Result<SpawnRequest> request = prepare(mode);
     if (!request) return request.error();
@@ -116,7 +130,13 @@ bool PtySession::client_behind() const {
 void PtySession::read_output(PtyProcess& process) {
     auto buffer = std::make_unique_for_overwrite<char[]>(kReadSize);
     bool any = process.read(output_, std::span(buffer.get(), kReadSize));
-    if (any && client_) client_->output_came();
+    if (any) tell_output();
+}
+
+void PtySession::tell_output() {
+    if (client_) client_->output_came();
+    for (const auto& viewer : viewers_)
+        viewer->output_came();
 }
 
 /// Runs from the start of a shell until it ended and all of its output was read.
@@ -134,7 +154,9 @@ Awaitable<void> PtySession::collect_output(std::shared_ptr<PtySession> session,
     if (const auto& status = process->child().status()) self.exit_code_ = status->client_code();
     self.process_.reset();
     self.idle_since_ = now();
-    if (self.client_) self.client_->output_came();
+    for (const auto& viewer : self.viewers_)
+        viewer->shell_ended(self.exit_code_.value_or(-1));
+    self.tell_output();
 }
 
 void PtySession::output_taken() {

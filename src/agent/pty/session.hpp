@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace opensandbox::agent {
 
@@ -22,14 +23,16 @@ struct PtyShell {
     std::string command;    ///< empty for an interactive shell
 };
 
-/// A shell that lives on while clients come and go (execd contract 8). One client at a time; its
-/// output goes into the replay buffer first and from there to the client, which so slows the shell
-/// down when it is slow itself.
+/// A shell that lives on while clients come and go (execd contract 8). One client at a time holds
+/// it; its output goes into the replay buffer first and from there to the client, which so slows
+/// the shell down when it is slow itself. Viewers beside it only read, and slow nothing down.
 class PtySession : public std::enable_shared_from_this<PtySession> {
   public:
     /// Output that is kept for replay. A frame of all of it and its head is 1 MiB, the most that
     /// common WebSocket clients accept.
     static constexpr std::size_t kKept = (std::size_t{1} << 20) - 9;
+
+    static constexpr std::size_t kMaxViewers = 16;
 
     PtySession(Services& services, std::string id, PtyShell shell);
     PtySession(const PtySession&) = delete;
@@ -48,10 +51,15 @@ class PtySession : public std::enable_shared_from_this<PtySession> {
     /// Ends the client that has it and waits for that, at most five seconds. Of several that wait
     /// the last one gets it; the others are ended as if they had had it.
     Awaitable<bool> take_over(std::shared_ptr<PtyClient> client);
+    /// The client reads along; false when nothing runs or there are kMaxViewers.
+    bool watch(const std::shared_ptr<PtyClient>& client);
     void leave(const PtyClient& client);
 
     /// Starts the shell unless it runs, or its end is still to be told.
     Status start(PtyProcess::Mode mode);
+    /// Whether a start was tried, and whether the last one failed.
+    [[nodiscard]] bool launch_attempted() const { return launch_attempted_; }
+    [[nodiscard]] bool launch_failed() const { return launch_failed_; }
     /// How the shell ended, once all of its output is in the replay buffer and until a client knows
     /// about it.
     [[nodiscard]] const std::optional<int>& exit_code() const { return exit_code_; }
@@ -67,10 +75,12 @@ class PtySession : public std::enable_shared_from_this<PtySession> {
     [[nodiscard]] Timestamp idle_since() const { return idle_since_; }
 
   private:
+    Status launch(PtyProcess::Mode mode);
     [[nodiscard]] Result<SpawnRequest> prepare(PtyProcess::Mode mode) const;
     static Awaitable<void> collect_output(std::shared_ptr<PtySession> session,
                                           std::shared_ptr<PtyProcess> process);
     void read_output(PtyProcess& process);
+    void tell_output();
     [[nodiscard]] bool client_behind() const;
 
     Services& services_;
@@ -80,8 +90,11 @@ class PtySession : public std::enable_shared_from_this<PtySession> {
     std::shared_ptr<PtyProcess> process_;
     PtyProcess::Mode mode_ = PtyProcess::Mode::terminal;
     std::size_t runs_ = 0;
+    bool launch_attempted_ = false;
+    bool launch_failed_ = false;
     std::optional<int> exit_code_;
     std::shared_ptr<PtyClient> client_;
+    std::vector<std::shared_ptr<PtyClient>> viewers_;
     std::uint64_t takeovers_ = 0;       ///< asked for so far
     std::shared_ptr<net::Event> work_;  ///< output came, a client took some or left
     asio::steady_timer left_;           ///< cancelled to wake all who wait for the session

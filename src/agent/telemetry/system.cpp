@@ -134,7 +134,7 @@ void write_system(OtlpMetrics& out, const SystemSample& before, const SystemSamp
     out.point(cpu_share(before, sample), common);
     out.metric(OtlpMetrics::Kind::gauge, "execd.system.memory.usage_bytes", "By", "Memory used");
     out.point(static_cast<std::int64_t>(sample.usage.memory_used), common);
-    out.metric(OtlpMetrics::Kind::sum, "execd.system.network.io.bytes", "By",
+    out.metric(OtlpMetrics::Kind::observed_sum, "execd.system.network.io.bytes", "By",
                "Bytes that passed the network interfaces");
     out.point(static_cast<std::int64_t>(sample.traffic.in), with("direction", "in", common));
     out.point(static_cast<std::int64_t>(sample.traffic.out), with("direction", "out", common));

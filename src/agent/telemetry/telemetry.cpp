@@ -30,7 +30,7 @@ struct Telemetry::State {
           files(pool),
           client(http),
           settings(std::move(s)),
-          started(now()) {}
+          ledger(settings.temporality, now()) {}
 
     Awaitable<SystemSample> sample() {
         std::function<Result<SystemSample>()> work = [this]() -> Result<SystemSample> {
@@ -42,7 +42,7 @@ struct Telemetry::State {
 
     /// The body of one export.
     std::string encode(const SystemSample& sample) {
-        telemetry::OtlpMetrics out(resource_of(settings), kScope, kVersion, started, now());
+        telemetry::OtlpMetrics out(resource_of(settings), kScope, kVersion, ledger, now());
         measurements.write(out, settings.common_attributes);
         write_system(out, last_sample, sample, settings.common_attributes);
         return out.finish();
@@ -55,7 +55,7 @@ struct Telemetry::State {
     FilePool& files;
     http::Client& client;
     TelemetrySettings settings;
-    Timestamp started;
+    telemetry::ExportLedger ledger;
     Measurements measurements;
     SystemSample last_sample;
     bool failing = false;  ///< warned of already
@@ -96,6 +96,7 @@ Telemetry::Telemetry(asio::any_io_executor executor, const Environment& environm
     }
     std::optional<TelemetrySettings>& wanted = *settings;
     if (!wanted) return;
+    telemetry::log_ignored(*wanted);
     state_ = std::make_shared<State>(std::move(executor), environment, files, client,
                                      std::move(*wanted));
 }
@@ -136,6 +137,7 @@ Awaitable<void> Telemetry::export_once(std::shared_ptr<State> state,
     std::string body = state->encode(sample);
     state->last_sample = sample;
     Status sent = co_await state->post(std::move(body), limit);
+    if (sent) state->ledger.taken();
     // One warning for each time that it begins to fail; what was not sent is in the next export.
     if (!sent && !state->failing) {
         log::warn("metrics could not be exported", {{"error", sent.error().message()}});

@@ -72,6 +72,33 @@ Awaitable<Outcome> status(Invocation& invocation) {
     co_return invocation.print_object(describe(*status));
 }
 
+Awaitable<Outcome> list(Invocation& invocation) {
+    Arguments& arguments = invocation.arguments();
+    sdk::CommandFilter filter;
+    if (arguments.has("--running") && arguments.has("--ended")) {
+        arguments.refuse("--running and --ended exclude each other");
+    }
+    if (arguments.has("--running")) filter.running = true;
+    if (arguments.has("--ended")) filter.running = false;
+    if (auto limit = arguments.integer("--limit", 1, 100)) {
+        filter.limit = static_cast<unsigned>(*limit);
+    }
+    filter.cursor = arguments.get("--cursor").value_or("");
+    if (arguments.problem()) co_return *arguments.problem();
+    auto sandbox = co_await invocation.sandbox();
+    if (!sandbox) co_return sandbox.error();
+    auto page = co_await sandbox->commands().list(std::move(filter));
+    if (!page) co_return page.error();
+    const json::object document = describe(*page);
+    co_return invocation.print_list(document, document.at("items").as_array(),
+                                    {{"ID", "id"},
+                                     {"RUNNING", "running"},
+                                     {"BACKGROUND", "background"},
+                                     {"EXIT_CODE", "exit_code"},
+                                     {"STARTED_AT", "started_at"},
+                                     {"FINISHED_AT", "finished_at"}});
+}
+
 Awaitable<Outcome> interrupt(Invocation& invocation) {
     auto sandbox = co_await invocation.sandbox();
     if (!sandbox) co_return sandbox.error();
@@ -163,7 +190,20 @@ void add_command_commands(CommandTable& table) {
     command.run = status;
     table.commands.push_back(command);
 
+    command.name = "list";
+    command.summary = "List the commands of a sandbox, the latest first.";
+    command.positionals = {kSandboxId};
+    command.options = {
+        {"--running", 0, "", "Only those that run."},
+        {"--ended", 0, "", "Only those that ended; the last 10000 of a day are kept."},
+        {"--limit", 0, "NUMBER", "How many at most, 1 to 100 (50)."},
+        {"--cursor", 0, "CURSOR", "Go on behind the page that gave it (-o json)."}};
+    command.examples = {{"command list SANDBOX_ID --running", "what is going on"}};
+    command.run = list;
+    table.commands.push_back(command);
+
     command.name = "logs";
+    command.positionals = {kSandboxId, kExecutionId};
     command.summary = "Print what a background command wrote.";
     command.options = {{"--cursor", 0, "NUMBER", "Continue where an earlier call ended."},
                        {"--follow", 'f', "", "Go on until the command ends."}};

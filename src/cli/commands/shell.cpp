@@ -36,12 +36,17 @@ Awaitable<Outcome> run_with_input(Invocation& invocation, sdk::Sandbox sandbox,
 Awaitable<Outcome> shell(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     auto words = arguments.rest("COMMAND");
-    const auto attach = arguments.get("--attach");
-    if (attach && !words.empty()) arguments.refuse("--attach: takes no command");
-    if (attach && arguments.has("--workdir")) arguments.refuse("--attach: takes no --workdir");
+    const auto view = arguments.get("--view");
+    const auto attach = view ? view : arguments.get("--attach");
+    const std::string option = view ? "--view" : "--attach";
+    if (view && arguments.has("--attach")) {
+        arguments.refuse("--view and --attach exclude each other");
+    }
+    if (attach && !words.empty()) arguments.refuse(option + ": takes no command");
+    if (attach && arguments.has("--workdir")) arguments.refuse(option + ": takes no --workdir");
     const bool terminal = ::isatty(STDIN_FILENO) == 1;
     if (attach && !terminal) {
-        arguments.refuse("--attach: needs a terminal on standard input");
+        arguments.refuse(option + ": needs a terminal on standard input");
     }
     if (arguments.problem()) co_return *arguments.problem();
     auto sandbox = co_await invocation.sandbox();
@@ -51,6 +56,7 @@ Awaitable<Outcome> shell(Invocation& invocation) {
     ShellRequest request;
     request.escapes = !arguments.has("--no-escape");
     request.replay = true;
+    request.view = view.has_value();
     sdk::Terminals terminals = sandbox->terminals();
     if (attach) {
         request.session = *attach;
@@ -65,7 +71,7 @@ Awaitable<Outcome> shell(Invocation& invocation) {
         request.session = *made;
     }
     request.attach_command =
-        "opensandbox sandbox shell " + sandbox->id() + " --attach " + request.session;
+        "opensandbox sandbox shell " + sandbox->id() + " " + option + " " + request.session;
     co_return co_await run_remote_shell(invocation, terminals, std::move(request));
 }
 
@@ -91,6 +97,8 @@ void add_shell_command(CommandTable& table) {
     command.options = {
         {"--attach", 0, "SESSION",
          "Come back to a shell that was left, from another terminal too."},
+        {"--view", 0, "SESSION",
+         "Watch a shell that runs, beside who works in it; keys but '~.' do nothing."},
         {"--workdir", 'w', "PATH", "Directory to start in; made when it is missing."},
         {"--no-escape", 0, "", "Let '~' be a key like all others."},
     };

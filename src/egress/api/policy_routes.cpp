@@ -51,7 +51,7 @@ Awaitable<http::Response> Api::replace_policy(std::string body) {
 }
 
 Awaitable<http::Response> Api::patch_policy(std::string body) {
-    const Result<std::vector<Rule>> rules = parse_patch(body);
+    const Result<std::vector<PolicyRule>> rules = parse_patch(body);
     if (!rules) co_return text_error(rules.error());
     PolicyStore::Edit edit = [&rules](const Policy& user) {
         return std::optional<Policy>(merge(user, *rules));

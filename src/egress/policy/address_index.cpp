@@ -8,10 +8,11 @@ AddressIndex::AddressIndex(const std::vector<Rule>& rules, Action action) : rule
     for (std::uint32_t i = 0; i < rules.size(); ++i) {
         const Target& target = rules[i].target;
         if (target.kind() != Target::Kind::address || rules[i].action != action) continue;
-        auto& list = entries_[target.block()];
+        Entry& entry = entries_[target.block()];
         // Rules behind one without a limit add nothing.
-        if (!list.empty() && rules[list.back()].target.scope().is_all()) continue;
-        list.push_back(i);
+        if (entry.ports.is_all()) continue;
+        entry.rules.push_back(i);
+        entry.ports.add(PortSet::of(target.scope()));
         auto& lengths = target.block().is_v6() ? lengths_v6_ : lengths_v4_;
         const unsigned length = target.block().prefix();
         if (std::ranges::find(lengths, length) == lengths.end()) lengths.push_back(length);
@@ -24,27 +25,27 @@ void AddressIndex::visit(const Address& address, unsigned shortest_prefix,
     for (const unsigned length : address.is_v6() ? lengths_v6_ : lengths_v4_) {
         if (length < shortest_prefix) continue;
         const auto found = entries_.find(AddressBlock(address, length));
-        if (found == entries_.end()) continue;
-        for (const std::uint32_t index : found->second)
-            visit(index);
+        if (found != entries_.end()) visit(found->second);
     }
 }
 
 std::uint32_t AddressIndex::first(const Address& address, Transport transport,
                                   std::uint16_t port) const {
     std::uint32_t lowest = kNone;
-    visit(address, 0, [&](std::uint32_t index) {
-        if (index < lowest && (*rules_)[index].target.scope().covers(transport, port)) {
-            lowest = index;
-        }
+    visit(address, 0, [&](const Entry& entry) {
+        if (!entry.ports.contains(transport, port)) return;
+        const auto rule = std::ranges::find_if(entry.rules, [&](std::uint32_t index) {
+            return (*rules_)[index].target.scope().covers(transport, port);
+        });
+        if (rule != entry.rules.end()) lowest = std::min(lowest, *rule);
     });
     return lowest;
 }
 
 PortSet AddressIndex::ports(const Address& address, unsigned shortest_prefix) const {
     PortSet ports;
-    visit(address, shortest_prefix, [&](std::uint32_t index) {
-        if (!ports.is_all()) ports.add(PortSet::of((*rules_)[index].target.scope()));
+    visit(address, shortest_prefix, [&](const Entry& entry) {
+        if (!ports.is_all()) ports.add(entry.ports);
     });
     return ports;
 }

@@ -24,11 +24,17 @@ class AddressIndex {
     [[nodiscard]] PortSet ports(const Address& address, unsigned shortest_prefix = 0) const;
 
   private:
+    /// The rules for one block, in order, and what they cover together: many for one block must not
+    /// make its look-ups slow.
+    struct Entry {
+        std::vector<std::uint32_t> rules;
+        PortSet ports;
+    };
     template <class Visit>
     void visit(const Address& address, unsigned shortest_prefix, const Visit& visit) const;
 
     const std::vector<Rule>* rules_ = nullptr;
-    std::unordered_map<AddressBlock, std::vector<std::uint32_t>, AddressBlockHash> entries_;
+    std::unordered_map<AddressBlock, Entry, AddressBlockHash> entries_;
     std::vector<unsigned> lengths_v4_;
     std::vector<unsigned> lengths_v6_;
 };

@@ -12,14 +12,19 @@ std::string plain_name(std::string_view name) {
     return lower_case(name);
 }
 
-std::vector<Rule> concatenate(Overlay overlay, const std::vector<Rule>& user) {
+std::vector<Rule> concatenate(Overlay overlay, const std::vector<PolicyRule>& user,
+                              std::vector<std::uint32_t>& written) {
     std::vector<Rule> rules;
     rules.reserve(overlay.deny.size() + overlay.allow.size() + user.size());
     for (Rule& rule : overlay.deny)
         rules.push_back(std::move(rule));
     for (Rule& rule : overlay.allow)
         rules.push_back(std::move(rule));
-    rules.insert(rules.end(), user.begin(), user.end());
+    const std::size_t overlaid = rules.size();
+    for (std::uint32_t i = 0; i < user.size(); ++i) {
+        user[i].expand(rules);
+        written.resize(rules.size() - overlaid, i);
+    }
     return rules;
 }
 
@@ -48,7 +53,7 @@ EffectivePolicy::EffectivePolicy(Overlay overlay, Policy user)
     : user_(std::move(user)),
       overlay_deny_(overlay.deny.size()),
       overlay_allow_(overlay.allow.size()),
-      rules_(concatenate(std::move(overlay), user_.rules)),
+      rules_(concatenate(std::move(overlay), user_.rules, written_)),
       names_(rules_),
       denied_(rules_, Action::deny),
       allowed_(rules_, Action::allow) {}
@@ -62,7 +67,7 @@ Reason EffectivePolicy::reason(std::size_t rule) const {
     reason.index -= overlay_deny_;
     reason.origin = Origin::overlay_allow;
     if (reason.index < overlay_allow_) return reason;
-    reason.index -= overlay_allow_;
+    reason.index = written_[reason.index - overlay_allow_];
     reason.origin = Origin::user;
     return reason;
 }

@@ -61,7 +61,7 @@ struct NameVerdict {
 /// Names (network contract 1.2): for every port the first rule in the list that speaks of the name
 /// and covers the port decides; without one, the default action. A rule without a port covers all.
 /// Addresses: a rule that denies beats a learned address, that beats a rule that allows, that beats
-/// the default action; rules for names have no part in it.
+/// the default action, whatever ports they are limited to; rules for names have no part in it.
 class EffectivePolicy {
   public:
     EffectivePolicy(Overlay overlay, Policy user);
@@ -71,7 +71,7 @@ class EffectivePolicy {
     [[nodiscard]] Action default_action() const { return user_.default_action; }
     /// Without the overlay, as GET shows it.
     [[nodiscard]] const Policy& user() const { return user_; }
-    /// All rules, in order of precedence.
+    /// All rules, in order of precedence; one with ports is as many as PolicyRule::expand() makes.
     [[nodiscard]] const std::vector<Rule>& rules() const { return rules_; }
     [[nodiscard]] Reason reason(std::size_t rule) const;
 
@@ -111,6 +111,7 @@ class EffectivePolicy {
     Policy user_;
     std::size_t overlay_deny_ = 0;
     std::size_t overlay_allow_ = 0;
+    std::vector<std::uint32_t> written_;  ///< for each of the user's in rules_, which of user_
     std::vector<Rule> rules_;
     NameIndex names_;
     AddressIndex denied_;

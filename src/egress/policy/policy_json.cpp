@@ -4,6 +4,7 @@
 #include "json/document.hpp"
 
 #include <algorithm>
+#include <initializer_list>
 #include <optional>
 #include <unordered_set>
 
@@ -44,15 +45,54 @@ std::string quoted(std::string_view text) {
     return out;
 }
 
+/// The first member that is none of `known`, as an error names it; "" when there is none.
+std::string unknown_member(const json::object& object,
+                           std::initializer_list<std::string_view> known) {
+    for (const auto& member : object) {
+        if (std::ranges::find(known, std::string_view(member.key())) == known.end()) {
+            return "unknown member " + quoted(member.key());
+        }
+    }
+    return {};
+}
+
+/// What is wrong with the ports, "" when nothing is.
+std::string read_ports(const json::value& list, std::vector<std::uint16_t>& ports) {
+    if (!list.is_array()) return "must be an array";
+    if (list.get_array().empty()) return "must hold at least one port";
+    if (list.get_array().size() > kMaxRulePorts) return "must not be more than 256";
+    for (const json::value& item : list.get_array()) {
+        if (!item.is_int64() || item.get_int64() < 1 || item.get_int64() > 65535) {
+            return "a port must be a number from 1 to 65535";
+        }
+        ports.push_back(static_cast<std::uint16_t>(item.get_int64()));
+    }
+    return {};
+}
+
+/// What ports may not stand beside.
+std::string check_limited(const Target& target) {
+    if (target.kind() != Target::Kind::address) {
+        return "only an address or a network may have ports; a name has its port in the target: " +
+               target.text() + ":443";
+    }
+    if (!target.scope().is_all()) return "the target has a port already";
+    return {};
+}
+
 /// The rule at `where` ("egress[3]").
-std::optional<Rule> parse_rule(const json::value& item, const std::string& where,
-                               RuleError& error) {
+std::optional<PolicyRule> parse_rule(const json::value& item, const std::string& where,
+                                     RuleError& error) {
     const auto fail = [&](bool shape, std::string message) {
         error = RuleError{shape, where + std::move(message)};
         return std::nullopt;
     };
     if (!item.is_object()) return fail(true, ": must be an object");
     const json::object& object = item.get_object();
+    if (std::string unknown = unknown_member(object, {"action", "target", "ports"});
+        !unknown.empty()) {
+        return fail(true, ": " + unknown);
+    }
     const json::value* action = json::find(object, "action");
     const json::value* target = json::find(object, "target");
     if (action && !action->is_string()) return fail(true, ".action: must be a string");
@@ -60,13 +100,25 @@ std::optional<Rule> parse_rule(const json::value& item, const std::string& where
     const std::string_view word = action ? std::string_view(action->get_string()) : "";
     const auto meant = parse_action(word);
     if (!meant) return fail(false, ".action: unsupported action " + quoted(word));
+    std::vector<std::uint16_t> ports;
+    if (const json::value* list = json::find(object, "ports")) {
+        if (std::string wrong = read_ports(*list, ports); !wrong.empty()) {
+            return fail(false, ".ports: " + wrong);
+        }
+        if (!target) return PolicyRule(*meant, std::nullopt, std::move(ports));
+    }
     Result<Target> parsed =
         Target::parse(target ? std::string_view(target->get_string()) : std::string_view());
     if (!parsed) return fail(false, ".target: " + parsed.error().message());
-    return Rule(*meant, std::move(*parsed));
+    if (!ports.empty()) {
+        if (std::string wrong = check_limited(*parsed); !wrong.empty()) {
+            return fail(false, ".ports: " + wrong);
+        }
+    }
+    return PolicyRule(*meant, std::move(*parsed), std::move(ports));
 }
 
-bool parse_rules(const json::array& items, std::vector<Rule>& rules, RuleError& error) {
+bool parse_rules(const json::array& items, std::vector<PolicyRule>& rules, RuleError& error) {
     rules.reserve(items.size());
     for (std::size_t i = 0; i < items.size(); ++i) {
         auto rule = parse_rule(items[i], "egress[" + std::to_string(i) + "]", error);
@@ -99,15 +151,30 @@ std::string key_of(std::string_view text) {
     return target ? target->key() : lower_case(trim(text));
 }
 
+void append_member(std::string& out, std::string_view name, std::string_view space) {
+    append_json_string(out, name);
+    out.append(":").append(space);
+}
+
 void append_rules(std::string& out, const Policy& policy, std::string_view before,
                   std::string_view inside, std::string_view space) {
-    for (const Rule& rule : policy.rules) {
+    for (const PolicyRule& rule : policy.rules) {
         if (&rule != &policy.rules.front()) out += ',';
-        out.append(before).append("{");
-        out.append(inside).append("\"action\":").append(space);
+        out.append(before).append("{").append(inside);
+        append_member(out, "action", space);
         append_json_string(out, to_string(rule.action));
-        out.append(",").append(inside).append("\"target\":").append(space);
-        append_json_string(out, rule.target.text());
+        if (rule.target) {
+            out.append(",").append(inside);
+            append_member(out, "target", space);
+            append_json_string(out, rule.target->text());
+        }
+        if (!rule.ports.empty()) {
+            out.append(",").append(inside);
+            append_member(out, "ports", space);
+            for (std::size_t i = 0; i < rule.ports.size(); ++i)
+                out.append(i > 0 ? "," : "[").append(std::to_string(rule.ports[i]));
+            out += ']';
+        }
         out.append(before).append("}");
     }
 }
@@ -128,6 +195,10 @@ Result<Policy> parse_policy(std::string_view text) {
     if (!document) return document.error();
     if (!document->is_object()) return invalid("a policy must be an object");
     const json::object& object = document->get_object();
+    if (std::string unknown = unknown_member(object, {"defaultAction", "egress"});
+        !unknown.empty()) {
+        return invalid(std::move(unknown));
+    }
     if (const json::value* action = json::find(object, "defaultAction")) {
         if (!action->is_string()) return invalid("defaultAction: must be a string");
         const auto meant = parse_action(action->get_string());
@@ -144,10 +215,10 @@ Result<Policy> parse_policy(std::string_view text) {
     return policy;
 }
 
-Result<std::vector<Rule>> parse_patch(std::string_view body) {
+Result<std::vector<PolicyRule>> parse_patch(std::string_view body) {
     const Result<json::array> items = parse_list(body, "invalid patch rules");
     if (!items) return items.error();
-    std::vector<Rule> rules;
+    std::vector<PolicyRule> rules;
     RuleError error;
     if (!parse_rules(*items, rules, error)) {
         return invalid((error.shape ? "invalid patch rules: " : "invalid merged policy: ") +
@@ -170,15 +241,15 @@ Result<std::vector<std::string>> parse_delete(std::string_view body) {
     return targets;
 }
 
-Policy merge(const Policy& policy, const std::vector<Rule>& rules) {
+Policy merge(const Policy& policy, const std::vector<PolicyRule>& rules) {
     Policy merged;
     merged.default_action = policy.default_action;
     std::unordered_set<std::string> keys;
-    for (const Rule& rule : rules) {
-        if (keys.insert(rule.target.key()).second) merged.rules.push_back(rule);
+    for (const PolicyRule& rule : rules) {
+        if (keys.insert(rule.key()).second) merged.rules.push_back(rule);
     }
-    for (const Rule& rule : policy.rules) {
-        if (!keys.contains(rule.target.key())) merged.rules.push_back(rule);
+    for (const PolicyRule& rule : policy.rules) {
+        if (!keys.contains(rule.key())) merged.rules.push_back(rule);
     }
     return merged;
 }
@@ -190,15 +261,25 @@ Removal remove(const Policy& policy, const std::vector<std::string>& targets) {
     Removal removal;
     removal.policy = policy;
     removal.removed = std::erase_if(
-        removal.policy.rules, [&](const Rule& rule) { return keys.contains(rule.target.key()); });
+        removal.policy.rules, [&](const PolicyRule& rule) { return keys.contains(rule.name()); });
     return removal;
 }
 
 Status check_rule_count(const Policy& policy, std::size_t limit) {
-    if (limit == 0 || policy.rules.size() <= limit) return {};
-    return Error(ErrorCode::too_large, "egress rule total count " +
-                                           std::to_string(policy.rules.size()) + " exceeds limit " +
-                                           std::to_string(limit));
+    std::size_t count = 0;
+    for (const PolicyRule& rule : policy.rules)
+        count += rule.count();
+    if (limit == 0 || count <= limit) return {};
+    return Error(ErrorCode::too_large, "egress rule total count " + std::to_string(count) +
+                                           " exceeds limit " + std::to_string(limit));
+}
+
+Status check_without_filter(const Policy& policy) {
+    for (std::size_t i = 0; i < policy.rules.size(); ++i) {
+        if (policy.rules[i].ports.empty()) continue;
+        return invalid("egress[" + std::to_string(i) + "].ports: needs the mode dns+nft");
+    }
+    return {};
 }
 
 std::string to_json(const Policy& policy) {

@@ -22,24 +22,27 @@ inline constexpr std::size_t kDefaultMaxRules = 4096;
 /// `null` do.
 bool is_reset(std::string_view body);
 
-/// A policy. An empty text, `{}` and `null` are the default policy; members that the contract does
-/// not know are ignored.
+/// Most ports of one rule.
+inline constexpr std::size_t kMaxRulePorts = 256;
+
+/// A policy. An empty text, `{}` and `null` are the default policy. A member that is not known is
+/// an error: it may be meant to narrow what is allowed.
 Result<Policy> parse_policy(std::string_view text);
 
 /// The rules of a PATCH: `empty body`, `invalid patch rules: ...` and `invalid patch rules: empty
 /// array`; a rule that is none is told as `invalid merged policy: egress[0].target: ...` with its
 /// index in the body.
-Result<std::vector<Rule>> parse_patch(std::string_view body);
+Result<std::vector<PolicyRule>> parse_patch(std::string_view body);
 
 /// The targets of a DELETE: `empty body`, `invalid delete targets: ...` and `invalid delete
 /// targets: empty array`. What is no target is kept: it matches nothing.
 Result<std::vector<std::string>> parse_delete(std::string_view body);
 
-/// The new rules in front, in their order, of two with the same target the first; then those rules
-/// of before whose target is not among them.
-Policy merge(const Policy& policy, const std::vector<Rule>& rules);
+/// The new rules in front, in their order, of two with the same target and ports the first; then
+/// those rules of before whose target and ports are not among them.
+Policy merge(const Policy& policy, const std::vector<PolicyRule>& rules);
 
-/// The policy without the rules for these targets; `removed` is how many went.
+/// The policy without the rules of these names (PolicyRule::name()); `removed` is how many went.
 struct Removal {
     Removal() = default;
     Policy policy;
@@ -48,8 +51,12 @@ struct Removal {
 Removal remove(const Policy& policy, const std::vector<std::string>& targets);
 
 /// `too_large` (`egress rule total count N exceeds limit M`) when there are more than `limit`
-/// rules; 0 is no limit.
+/// rules; 0 is no limit. One with ports counts as often as it has stretches of them.
 Status check_rule_count(const Policy& policy, std::size_t limit);
+
+/// `invalid_argument` when a rule has ports: without the packet filter (mode dns) nothing limits
+/// it.
+Status check_without_filter(const Policy& policy);
 
 /// `{"egress":[...],"defaultAction":"deny"}`, on one line. `egress` is always there.
 std::string to_json(const Policy& policy);

@@ -196,6 +196,16 @@ Result<Target> Target::parse(std::string_view text) {
     return target;
 }
 
+Target Target::of_tcp_ports(const AddressBlock& block, PortRange ports) {
+    Target target;
+    target.kind_ = Kind::address;
+    target.block_ = block;
+    target.scope_ = Scope(true, false, ports);
+    target.text_ = block.is_v6() ? "[" + block.to_string() + "]" : block.to_string();
+    target.text_ += target.scope_.to_string();
+    return target;
+}
+
 std::string Target::key() const {
     return lower_case(text_);
 }

@@ -30,6 +30,9 @@ class Target {
     /// `invalid_argument` says what is wrong, without saying where. White space around is dropped.
     static Result<Target> parse(std::string_view text);
 
+    /// TCP ports of an address or network.
+    static Target of_tcp_ports(const AddressBlock& block, PortRange ports);
+
     [[nodiscard]] Kind kind() const { return kind_; }
     /// Of a name or a wildcard: lower case, without "*." and port.
     [[nodiscard]] const std::string& name() const { return name_; }

@@ -4,6 +4,7 @@
 
 #include <boost/asio/this_coro.hpp>
 
+#include <algorithm>
 #include <utility>
 
 namespace opensandbox::egress {
@@ -18,6 +19,15 @@ Result<LoadedPolicy> load_policy(PolicyStoreSettings settings) {
     if (!overlay) return overlay.error();
     Result<InitialPolicy> initial = initial_policy(settings.file.string(), settings.rules);
     if (!initial) return initial.error();
+    // Few words may make many rules of ports; else the contract limits changes only.
+    if (std::ranges::any_of(initial->policy.rules,
+                            [](const PolicyRule& rule) { return !rule.ports.empty(); })) {
+        Status counted = check_rule_count(initial->policy, settings.max_rules);
+        if (!counted) return counted.error();
+    }
+    if (!settings.filtering) {
+        if (Status judged = check_without_filter(initial->policy); !judged) return judged.error();
+    }
     loaded.overlay = std::move(*overlay);
     loaded.initial = std::move(*initial);
     loaded.settings = std::move(settings);
@@ -40,6 +50,9 @@ Awaitable<Result<PolicyPtr>> PolicyStore::change(Edit edit) {
     if (!edited->has_value()) co_return current_;
     if (Status counted = check_rule_count(**edited, settings_.max_rules); !counted) {
         co_return counted.error();
+    }
+    if (!settings_.filtering) {
+        if (Status judged = check_without_filter(**edited); !judged) co_return judged.error();
     }
     auto next = std::make_shared<const EffectivePolicy>(overlay_, std::move(**edited));
     const Status done = co_await put_in_force(next, true);

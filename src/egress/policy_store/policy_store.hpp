@@ -24,6 +24,9 @@ struct PolicyStoreSettings {
     std::filesystem::path file;  ///< of the user's policy; empty: it is kept in memory only
     std::string rules;           ///< JSON, for when the file does not serve
     std::size_t max_rules = kDefaultMaxRules;  ///< 0: no limit
+    /// Whether a packet filter enforces rules for addresses; without one rules with ports are
+    /// errors.
+    bool filtering = true;
 };
 
 /// What the files and the environment hold at the start.

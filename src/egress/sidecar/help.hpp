@@ -4,7 +4,7 @@
 
 namespace opensandbox::egress {
 
-/// What `opensandbox egress --help` says.
+/// What `opensandbox egress --help` says, before the variables of telemetry::otlp_help().
 inline constexpr std::string_view kSidecarHelp =
     R"(Usage: opensandbox egress [--supervised]
        opensandbox egress get|patch ...     commands about a sandbox ('egress get --help')
@@ -27,12 +27,15 @@ Its environment, all of it optional. Each name begins with OPENSANDBOX_EGRESS_ u
                 MITMPROXY_SSL_INSECURE, UPSTREAM_PROXY, UPSTREAM_PROXY_AUTH
   vault         CREDENTIAL_VAULT_REQUIRE_TLS, CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH,
                 CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS
-  reports       LOG_LEVEL=info, OPENSANDBOX_LOG_OUTPUT=stdout, DENY_WEBHOOK, METRICS_EXTRA_ATTRS,
-                OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, OTEL_EXPORTER_OTLP_ENDPOINT, HOST_IP
+  reports       LOG_LEVEL=info, OPENSANDBOX_LOG_OUTPUT=stdout, DENY_WEBHOOK, METRICS_EXTRA_ATTRS
 
 Targets of rules: api.example.com, *.example.com (not example.com itself), 203.0.113.7, 10.0.0.0/8,
 fd00::/8, each with :443, :8000-8080, :53/udp behind it ([fd00::1]:443). The first rule that matches
-decides.
+a name decides; a rule that denies an address or its port beats all that allow it. {"action":
+"allow", "target": "10.0.0.0/8", "ports": [80, 443]} is limited to TCP ports of an address or block,
+without target to those of every address (mode dns+nft).
+
+Metrics go to a collector of OTLP over HTTP where one is named:
 )";
 
 }  // namespace opensandbox::egress

@@ -86,7 +86,7 @@ void export_host(telemetry::OtlpMetrics& out, const HostFigures& before, const H
 
 }  // namespace
 
-std::string Sidecar::Parts::otlp_metrics() {
+std::string Sidecar::Parts::otlp_metrics(telemetry::ExportLedger& ledger) {
     const SidecarOptions& options = settings.options;
     Attributes resource{{"service.name", std::string("opensandbox-egress-") + kVersion}};
     Attributes common;
@@ -94,7 +94,7 @@ std::string Sidecar::Parts::otlp_metrics() {
     resource.insert(resource.end(), common.begin(), common.end());
     for (const auto& [name, value] : options.extra_attributes)
         common.emplace_back(name, value);
-    telemetry::OtlpMetrics out(resource, "opensandbox/egress", kVersion, started, now());
+    telemetry::OtlpMetrics out(resource, "opensandbox/egress", kVersion, ledger, now());
     export_names(out, names->statistics(), common);
     export_denials(out, auditor.denials(), common);
     export_filter(out, *filter, policies->current()->rules().size(), common);

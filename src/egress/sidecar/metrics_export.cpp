@@ -6,11 +6,12 @@
 namespace opensandbox::egress {
 
 MetricsExport::MetricsExport(asio::any_io_executor executor, telemetry::OtlpSettings settings,
-                             ConnectOrigin connect, std::function<std::string()> collect)
+                             Timestamp started, ConnectOrigin connect, Collect collect)
     : executor_(std::move(executor)),
       settings_(std::move(settings)),
       connect_(std::move(connect)),
-      collect_(std::move(collect)) {}
+      collect_(std::move(collect)),
+      ledger_(settings_.temporality, started) {}
 
 Awaitable<void> MetricsExport::run() {
     while (true) {
@@ -27,10 +28,11 @@ Awaitable<void> MetricsExport::send(std::chrono::milliseconds limit) {
     post.target = settings_.endpoint.path;
     post.fields = settings_.headers;
     post.fields.set("Content-Type", "application/x-protobuf");
-    post.body = collect_();
+    post.body = collect_(ledger_);
     post.timeout = limit;
     const Result<int> status = co_await send_post(executor_, connect_, post);
     const bool sent = status && *status >= 200 && *status < 300;
+    if (sent) ledger_.taken();
     if (!sent && !failing_) {
         const std::string why =
             status ? "the collector answered " + std::to_string(*status) : status.error().message();

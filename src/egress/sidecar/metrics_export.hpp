@@ -11,12 +11,13 @@ namespace opensandbox::egress {
 /// Sends metrics to an OTLP collector (network contract 1.8). One event loop.
 class MetricsExport {
   public:
-    /// `collect` gives the protobuf body of one export.
+    /// `collect` writes the protobuf body of one export.
+    using Collect = std::function<std::string(telemetry::ExportLedger&)>;
     MetricsExport(asio::any_io_executor executor, telemetry::OtlpSettings settings,
-                  ConnectOrigin connect, std::function<std::string()> collect);
+                  Timestamp started, ConnectOrigin connect, Collect collect);
 
-    /// Every interval until it is cancelled. What could not be sent is in the next export, as
-    /// everything counts from the start; it is warned of when it begins to fail.
+    /// Every interval until it is cancelled. What could not be sent is in the next export; it is
+    /// warned of when it begins to fail.
     Awaitable<void> run();
     /// Once, for at most so long.
     Awaitable<void> send(std::chrono::milliseconds limit);
@@ -25,7 +26,8 @@ class MetricsExport {
     asio::any_io_executor executor_;
     telemetry::OtlpSettings settings_;
     ConnectOrigin connect_;
-    std::function<std::string()> collect_;
+    Collect collect_;
+    telemetry::ExportLedger ledger_;
     bool failing_ = false;
 };
 

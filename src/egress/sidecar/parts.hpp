@@ -45,7 +45,7 @@ struct Sidecar::Parts {
     /// Text for Prometheus.
     [[nodiscard]] std::string metrics();
     /// The body of an export to an OTLP collector.
-    [[nodiscard]] std::string otlp_metrics();
+    [[nodiscard]] std::string otlp_metrics(telemetry::ExportLedger& ledger);
 
     asio::any_io_executor executor;
     SidecarSettings settings;

@@ -120,6 +120,7 @@ Result<SidecarSettings> read_settings() {
     auto otlp = telemetry::read_otlp_settings(variable, telemetry::read_hostinfo());
     if (otlp) {
         settings.otlp = std::move(*otlp);
+        if (settings.otlp) telemetry::log_ignored(*settings.otlp);
     } else {
         log::warn("metrics are not exported", {{"error", otlp.error().message()}});
     }
@@ -184,7 +185,7 @@ int run_sidecar(int argc, char** argv) {
     if (argc > 1 && !supervised) {
         const std::string_view argument = argv[1];
         const bool help = argument == "--help" || argument == "-h";
-        (help ? std::cout : std::cerr) << kSidecarHelp;
+        (help ? std::cout : std::cerr) << kSidecarHelp << telemetry::otlp_help();
         return help ? 0 : 2;
     }
     Logging logging;

@@ -91,6 +91,7 @@ Status Sidecar::Parts::load() {
     store.file = options.policy_file;
     store.rules = options.rules;
     store.max_rules = options.max_rules;
+    store.filtering = options.nft;
     Result<LoadedPolicy> loaded = load_policy(std::move(store));
     if (!loaded) return loaded.error();
     Result<LogSkip> skip = read_log_skip(settings.overlay_directory);
@@ -286,8 +287,9 @@ void Sidecar::Parts::start_jobs() {
         executor, watch_overlay(*policies, settings.overlay_interval), "overlay"));
     jobs.push_back(net::spawn_cancellable(executor, tick(*filter, auditor), "egress tick"));
     if (settings.otlp) {
-        exporter = std::make_unique<MetricsExport>(executor, *settings.otlp, own_connections(),
-                                                   [this] { return otlp_metrics(); });
+        exporter = std::make_unique<MetricsExport>(
+            executor, *settings.otlp, started, own_connections(),
+            [this](telemetry::ExportLedger& ledger) { return otlp_metrics(ledger); });
         jobs.push_back(net::spawn_cancellable(executor, exporter->run(), "metrics export"));
     }
     auto opened = net::PacketLog::open(executor, settings.log_group);

@@ -113,6 +113,17 @@ json::object execution_schema() {
         .build(true);
 }
 
+json::object network_rule_schema() {
+    return Object()
+        .required("action", schema::one_of({"allow", "deny"}))
+        .possible("target", schema::text(),
+                  "example.com, *.example.com, example.com:443, an address or a block; without it "
+                  "the ports of every address")
+        .possible("ports", schema::list_of(schema::integer(1, 65535)),
+                  "TCP ports that the rule for an address or a block is limited to")
+        .build();
+}
+
 json::object file_schema() {
     return Object()
         .required("path", schema::text())

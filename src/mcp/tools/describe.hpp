@@ -14,6 +14,8 @@ json::object pagination_schema();
 json::object status_schema();
 json::object execution_schema();
 json::object file_schema();
+/// A rule of a network policy, read and written.
+json::object network_rule_schema();
 
 /// {"status": word}
 json::object status_document(std::string_view word);

@@ -19,7 +19,8 @@ json::object document(const sdk::EgressStatus& status) {
     for (const sdk::NetworkRule& rule : status.policy.egress) {
         json::object row;
         row["action"] = rule.action;
-        row["target"] = rule.target;
+        if (!rule.target.empty()) row["target"] = rule.target;
+        if (!rule.ports.empty()) row["ports"] = json::array(rule.ports.begin(), rule.ports.end());
         rules.emplace_back(std::move(row));
     }
     json::object policy;
@@ -42,8 +43,13 @@ Awaitable<ToolResult> patch(Call& call) {
     std::vector<sdk::NetworkRule> rules;
     for (const json::value& row : call.arguments().at("rules").as_array()) {
         const json::object& rule = row.as_object();
+        const json::value* target = json::find(rule, "target");
         rules.emplace_back(std::string(rule.at("action").as_string()),
-                           std::string(rule.at("target").as_string()));
+                           target ? std::string(target->as_string()) : std::string());
+        const json::value* ports = json::find(rule, "ports");
+        if (!ports) continue;
+        for (const json::value& port : ports->as_array())
+            rules.back().ports.push_back(port.to_number<std::int64_t>());
     }
     if (rules.empty()) co_return invalid("rules", "expected at least one rule");
     const sdk::Egress egress = egress_of(call);
@@ -54,18 +60,12 @@ Awaitable<ToolResult> patch(Call& call) {
     co_return document(*status);
 }
 
-json::object rule_schema() {
-    return Object()
-        .required("action", schema::one_of({"allow", "deny"}))
-        .required("target", schema::text(), "example.com, *.example.com, an address or a block")
-        .build();
-}
-
 json::object status_output() {
     const json::object policy =
         Object()
             .required("default_action", schema::text(), "For what no rule names")
-            .required("egress", schema::list_of(rule_schema()), "The first rule that fits decides")
+            .required("egress", schema::list_of(network_rule_schema()),
+                      "The first rule that fits decides")
             .build(true);
     return Object()
         .required("policy", policy)
@@ -81,12 +81,13 @@ void add_egress_tools(std::vector<Tool>& tools) {
                      "What a sandbox may reach. Only one that was created with a network_policy "
                      "has a policy.",
                      Effect::reads, with_sandbox().build(), status_output(), get});
-    tools.push_back({"egress_patch", "Change the network policy",
-                     "Puts rules before the policy's others while the sandbox runs; one with the "
-                     "same target is replaced.",
-                     Effect::changes,
-                     with_sandbox().required("rules", schema::list_of(rule_schema())).build(),
-                     status_output(), patch});
+    tools.push_back(
+        {"egress_patch", "Change the network policy",
+         "Puts rules before the policy's others while the sandbox runs; one with the "
+         "same target is replaced.",
+         Effect::changes,
+         with_sandbox().required("rules", schema::list_of(network_rule_schema())).build(),
+         status_output(), patch});
 }
 
 }  // namespace opensandbox::mcp

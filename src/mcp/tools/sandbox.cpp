@@ -156,18 +156,12 @@ Awaitable<ToolResult> list(Call& call) {
     co_return out;
 }
 
-json::object rule_schema() {
-    return Object()
-        .required("action", schema::one_of({"allow", "deny"}))
-        .required("target", schema::text(), "example.com, *.example.com, an address or a block")
-        .build();
-}
-
 json::object policy_schema() {
     return Object()
         .optional("defaultAction", schema::or_null(schema::one_of({"allow", "deny"})), "deny",
                   "For what no rule names")
-        .nullable("egress", schema::list_of(rule_schema()), "The first rule that fits decides")
+        .nullable("egress", schema::list_of(network_rule_schema()),
+                  "The first rule that fits decides")
         .build();
 }
 

@@ -98,6 +98,11 @@ void add_limits(json::object& host, const SandboxSpec& spec, const DockerOptions
     auto pids =
         spec.limits.pids != 0 ? static_cast<std::int64_t>(spec.limits.pids) : options.pids_limit;
     host["PidsLimit"] = pids;
+    // 1 and not 0: where core_pattern names a program the kernel starts it at every other limit, as
+    // root of the host.
+    json::array limits;
+    limits.emplace_back(json::object{{"Name", "core"}, {"Soft", 1}, {"Hard", 1}});
+    host["Ulimits"] = std::move(limits);
     if (spec.limits.memory_bytes != 0) host["Memory"] = spec.limits.memory_bytes;
     if (spec.limits.cpu_cores > 0) {
         host["NanoCpus"] = std::llround(spec.limits.cpu_cores * kNanoCpus);

@@ -34,6 +34,7 @@ struct Known {
     bool runtime_volume = false;
     std::vector<std::string> managed_volumes;
     std::vector<std::string> bucket_mounts;
+    std::string image_digest;  ///< of its image's manifest, where its registries name one alone
 
     enum class State : std::uint8_t { running, paused, ended };
     State state = State::running;
@@ -61,6 +62,7 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
     [[nodiscard]] std::string_view error_prefix() const override { return "DOCKER"; }
     Awaitable<Status> start() override;
     Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override;
+    [[nodiscard]] std::string image_digest(const std::string& id) const override;
     Awaitable<Status> destroy(const std::string& id) override;
     Awaitable<Result<std::vector<Observed>>> list() override;
     void on_exit(std::function<void(const std::string&, const Exit&)> listener) override;

@@ -65,6 +65,11 @@ Awaitable<Result<Endpoints>> DockerRuntime::create(const SandboxSpec& spec) {
     co_return made;
 }
 
+std::string DockerRuntime::image_digest(const std::string& id) const {
+    const auto found = known_.find(id);
+    return found == known_.end() ? std::string() : found->second.image_digest;
+}
+
 /// The steps in the contract's order (lifecycle 2.1).
 Awaitable<Result<Endpoints>> DockerRuntime::make(const SandboxSpec& spec, Creation& creation) {
     if (spec.platform && spec.platform->os != "linux") {
@@ -85,6 +90,7 @@ Awaitable<Result<Endpoints>> DockerRuntime::make(const SandboxSpec& spec, Creati
     if (Known* entry = known(spec.id)) {
         entry->managed_volumes = creation.volumes.managed;
         entry->bucket_mounts = creation.volumes.bucket_mounts;
+        if (!spec.snapshot) entry->image_digest = manifest_digest(creation.image.repo_digests);
     }
     if (!buckets) co_return buckets.error();
 

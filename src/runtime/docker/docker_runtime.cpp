@@ -7,6 +7,7 @@
 #include "runtime/docker/own_program.hpp"
 #include "runtime/docker/readiness.hpp"
 #include "runtime/docker/server_id.hpp"
+#include "runtime/host_volume.hpp"
 
 #include <algorithm>
 
@@ -89,6 +90,18 @@ class Handle final : public Runtime {
     std::shared_ptr<DockerRuntime> runtime_;
 };
 
+/// Root of a container is root of the host, and the engine binds nothing with less than its mount
+/// has.
+void warn_of_rights(const AllowedHostPaths& places) {
+    for (const std::string& place : places) {
+        if (!lends_rights(place)) continue;
+        log::warn(
+            "sandboxes can leave set-id programs of root where users of the host can run them: "
+            "mount it nosuid, or keep it in a directory that only root may enter",
+            {{"storage.allowed_host_paths", place}});
+    }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Runtime>> make_docker_runtime(asio::any_io_executor executor,
@@ -115,7 +128,9 @@ DockerRuntime::DockerRuntime(asio::any_io_executor executor, asio::thread_pool& 
       probes_(executor, probe_options()) {}
 
 Awaitable<Status> DockerRuntime::start() {
-    std::function<Result<std::string>()> work = [directory = options_.state_directory] {
+    std::function<Result<std::string>()> work = [directory = options_.state_directory,
+                                                 places = options_.allowed_host_paths] {
+        warn_of_rights(places);
         return server_id(directory);
     };
     auto id = co_await net::run_blocking<Result<std::string>>(blocking_, std::move(work));

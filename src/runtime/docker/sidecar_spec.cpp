@@ -1,5 +1,6 @@
 #include "runtime/docker/sidecar_spec.hpp"
 
+#include "egress/policy/policy_json.hpp"
 #include "runtime/docker/names.hpp"
 
 #include <algorithm>
@@ -53,6 +54,23 @@ Status check_egress_env(const SandboxSpec& spec, const DockerOptions& options) {
                        ": must not be set with credentialProxy or an upstream proxy.");
     }
     return {};
+}
+
+/// What our sidecar would not start with, and what another may pass over.
+Status check_rules(const model::NetworkPolicy& policy, const DockerOptions& options) {
+    const bool limited = std::ranges::any_of(
+        policy.egress, [](const model::EgressRule& rule) { return !rule.ports.empty(); });
+    if (limited && egress_mode_of(options) != "dns+nft") {
+        return invalid("networkPolicy.egress.ports: needs egress.mode = \"dns+nft\".");
+    }
+    if (limited && !options.egress_image.empty()) {
+        return invalid(
+            "networkPolicy.egress.ports: not supported with egress.image, whose sidecar "
+            "may pass over them.");
+    }
+    if (!options.egress_image.empty()) return {};
+    const auto read = egress::parse_policy(model::to_json(policy));
+    return read ? Status() : invalid("networkPolicy." + read.error().message());
 }
 
 json::array environment(const SandboxSpec& spec, const DockerOptions& options,
@@ -111,6 +129,7 @@ Status check_network_policy(const SandboxSpec& spec, const DockerOptions& option
             "credentialProxy.enabled or env." +
             std::string(kTransparentVariable) + ".");
     }
+    if (Status read = check_rules(*spec.network_policy, options); !read) return read;
     return check_egress_env(spec, options);
 }
 

@@ -5,9 +5,9 @@
 
 namespace opensandbox::runtime::native {
 
-/// What egress control is told of a sandbox. Without networkPolicy, and not a copy of a guarded
-/// one: nothing. `source` holds for copies. invalid_argument with wire names what must not be
-/// combined (lifecycle 6.5). Leaves the token out. Pure.
+/// What egress control is told of a sandbox. Without networkPolicy what guarded its source holds,
+/// for copies and for what starts from a snapshot; else nothing. invalid_argument with wire names
+/// what must not be combined (lifecycle 6.5). Leaves the token out. Pure.
 Result<EgressTerms> plan_egress(const SandboxSpec& spec, const EgressTerms& source,
                                 const Environment& host);
 

@@ -6,6 +6,7 @@
 #include "runtime/native/inspection_text.hpp"
 #include "runtime/native/layer/layer_image.hpp"
 #include "runtime/native/log_selection.hpp"
+#include "runtime/native/network/pasta.hpp"
 #include "runtime/native/request_plan.hpp"
 #include "runtime/native/sandbox_buckets.hpp"
 #include "runtime/native/slot/slot_usage.hpp"
@@ -72,6 +73,10 @@ class NativeRuntime final : public Runtime {
         co_return started;
     }
     Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override;
+    [[nodiscard]] std::string image_digest(const std::string& id) const override {
+        const auto found = digests_.find(id);
+        return found == digests_.end() ? std::string() : found->second;
+    }
     Awaitable<Status> destroy(const std::string& id) override;
     Awaitable<Result<std::vector<Observed>>> list() override;
     [[nodiscard]] Capabilities capabilities() const override {
@@ -89,9 +94,9 @@ class NativeRuntime final : public Runtime {
         capabilities.fine_limits = true;
         capabilities.networks = true;
         capabilities.memory_volumes = true;
-        // Enforced on the link to the host, which an ordinary user's sandboxes have not.
-        capabilities.network_policy = !rootless_;
-        capabilities.credential_proxy = !rootless_;
+        // Enforced on the link to the host, which an ordinary user's sandboxes have with pasta.
+        capabilities.network_policy = !rootless_ || find_pasta();
+        capabilities.credential_proxy = capabilities.network_policy;
         return capabilities;
     }
     Awaitable<Status> pause(const std::string& id) override;
@@ -152,6 +157,7 @@ class NativeRuntime final : public Runtime {
     bool rootless_;
     bool gvisor_;
     bool host_restarted_;
+    std::map<std::string, std::string> digests_;  ///< of the images of sandboxes made here
     SandboxBuckets buckets_;
     std::shared_ptr<SpawnerLink> link_;
 };
@@ -223,6 +229,10 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
         auto mounted = co_await buckets_.acquire(spec, *request);
         if (!mounted) ports = mounted.error();
     }
+    std::string digest;
+    if (request && !spec.snapshot && images_->has_manifest(request->digest)) {
+        digest = request->digest;
+    }
     std::string egress_token;
     if (ports && request->egress.wanted) egress_token = request->egress.token = new_token();
     if (ports) {
@@ -243,6 +253,7 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
             endpoints.published.emplace_back(inside[i],
                                              static_cast<std::uint16_t>(ports->published[i]));
         }
+        if (!digest.empty()) digests_.emplace(spec.id, std::move(digest));
         co_return Created(std::move(endpoints));
     }
     if (buckets_.any(spec.id)) co_await buckets_.release(spec.id);
@@ -254,6 +265,7 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
 
 Awaitable<Status> NativeRuntime::destroy(const std::string& id) {
     const std::string name = id;
+    digests_.erase(name);
     auto client = co_await link_->client();
     if (!client) co_return Status(client.error());
     const bool has_bucket = buckets_.any(name);

@@ -59,5 +59,8 @@ std::unique_ptr<Runtime> make_native_runtime(asio::any_io_executor executor,
 int spawner_main(int argc, char** argv);
 /// The hidden role `enforcer`: egress control of a spawner's sandboxes, started by it.
 int enforcer_main(int argc, char** argv);
+/// The hidden role `uplink`: connects an ordinary user's sandboxes with the world, started by the
+/// spawner, outlives it while sandboxes live.
+int uplink_main(int argc, char** argv);
 
 }  // namespace opensandbox::runtime::native

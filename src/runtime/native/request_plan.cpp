@@ -71,21 +71,27 @@ const std::string* find_value(const model::StringMap& map, std::string_view name
     return found == map.end() ? nullptr : &found->second;
 }
 
-Error bad_request(std::string_view key, const std::string& value) {
-    return {ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER",
-            "Invalid resourceRequests." + std::string(key) + ": '" + value +
-                "' must resolve to a positive resource request."};
+Error bad_request(std::string_view key, const std::string& value, std::string_view rule) {
+    return {
+        ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER",
+        "Invalid resourceRequests." + std::string(key) + ": '" + value + "' " + std::string(rule)};
 }
+
+constexpr std::string_view kPositive = "must resolve to a positive resource request.";
 
 Status add_requests(const model::StringMap& wanted, CreateRequest& request) {
     if (const std::string* text = find_value(wanted, "cpu")) {
         const auto cores = model::parse_cpu(*text);
-        if (!cores) return bad_request("cpu", *text);
+        if (!cores) return bad_request("cpu", *text, kPositive);
+        if (*cores > model::kMostCores)
+            return bad_request("cpu", *text, "must be 1000000 cores or fewer.");
         request.cpu_request = *cores;
     }
     if (const std::string* text = find_value(wanted, "memory")) {
         const auto bytes = model::parse_memory(*text);
-        if (!bytes) return bad_request("memory", *text);
+        if (!bytes) return bad_request("memory", *text, kPositive);
+        if (*bytes > model::kMostMemory)
+            return bad_request("memory", *text, "must be 1024Ti or less.");
         request.memory_request = *bytes;
     }
     return {};
@@ -146,6 +152,7 @@ Result<VolumeMount> RequestPlanner::add_volume(const model::Volume& volume,
         auto source = resolve_host_volume(volume, allowed_host_paths_);
         if (!source) return source.error();
         mount.source = std::move(*source);
+        mount.reachable = !mount.read_only;
         return mount;
     }
     const auto* claim = std::get_if<model::ClaimVolume>(&volume.backend);
@@ -228,7 +235,9 @@ Result<RequestPlanner::Base> RequestPlanner::resolve_base(const std::string& ref
     if (!record) return record.error();
     base.snapshot_layers = std::move(record->layers);
     base.image = std::move(record->image);
+    base.egress = std::move(record->egress);
     base.source = std::move(record->source);
+    if (base.source) base.egress = base.source->egress;
     // A copy stands on exactly what its source stands on.
     if (base.image.usr.empty() || base.source) return base;
     // The host's image changes with the host; only the present one is kept over a restart of it.
@@ -278,7 +287,7 @@ Result<CreateRequest> RequestPlanner::build(const SandboxSpec& spec, Base base,
     request.agent_token = spec.agent_token;
     add_network(spec, request);
     if (base.source) inherit_network(*base.source, request);
-    auto egress = plan_egress(spec, base.source ? base.source->egress : EgressTerms(), egress_);
+    auto egress = plan_egress(spec, base.egress, egress_);
     if (!egress) return egress.error();
     request.egress = std::move(*egress);
     if (is_intercepted(request.egress)) {

@@ -44,6 +44,7 @@ class RequestPlanner {
     struct Base {
         ImageOrigin image;
         std::vector<std::string> snapshot_layers;
+        EgressTerms egress;                        ///< of its source then
         std::optional<SandboxDescription> source;  ///< of copies
     };
     Result<Base> resolve_base(const std::string& reference, const std::string& snapshot) const;

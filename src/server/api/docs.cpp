@@ -1,13 +1,28 @@
 #include "server/api/services.hpp"
 #include "server/docs/documents.hpp"
 
+#include <array>
+
 namespace opensandbox::server {
 namespace {
 
-/// The page may run its own script and ask this server, and nothing else.
-constexpr std::string_view kPagePolicy =
-    "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+struct PageField {
+    const char* name;
+    const char* value;
+};
+
+/// The page may run its own script and ask this server, and nothing else. Keys are typed there: no
+/// other page frames it, opens it with a hold on its window, or loads it as a part of itself.
+constexpr std::array kPageFields{
+    PageField{"Content-Security-Policy",
+              "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+              "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+    PageField{"X-Frame-Options", "DENY"},
+    PageField{"Cross-Origin-Opener-Policy", "same-origin"},
+    PageField{"Cross-Origin-Resource-Policy", "same-origin"},
+    PageField{"X-Content-Type-Options", "nosniff"},
+    PageField{"Referrer-Policy", "no-referrer"},
+};
 
 Awaitable<void> openapi(http::Exchange& exchange) {
     auto response = http::json_response(200, std::string(openapi_document()));
@@ -17,7 +32,8 @@ Awaitable<void> openapi(http::Exchange& exchange) {
 /// `/docs` and `/redoc` are one page: it looks at where it was loaded from.
 Awaitable<void> page(http::Exchange& exchange) {
     http::Response response(200, "text/html; charset=utf-8", std::string(docs_page()));
-    response.head.fields.set("Content-Security-Policy", std::string(kPagePolicy));
+    for (const auto& [name, value] : kPageFields)
+        response.head.fields.set(name, value);
     co_await exchange.respond(std::move(response));
 }
 

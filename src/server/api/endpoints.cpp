@@ -99,7 +99,7 @@ http::Response endpoint_of(Services& services, http::Exchange& exchange) {
         headers.set(http::kAccessTokenField, agent->token);
         auto client = exchange.request().fields.get("User-Agent").value_or("");
         if (ignores_endpoint_headers(client)) {
-            bool by_agent = direct && *port != kAgentPort;
+            bool by_agent = direct && !agent->endpoints.host_network;
             endpoint = with_access_path(endpoint, agent->token,
                                         by_agent ? port : std::optional<std::uint16_t>());
         }

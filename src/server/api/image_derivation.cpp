@@ -1,4 +1,5 @@
 #include "base/log.hpp"
+#include "http/client_stop.hpp"
 #include "server/api/image_json.hpp"
 #include "server/api/image_request.hpp"
 #include "server/api/request_body.hpp"
@@ -11,11 +12,13 @@ namespace {
 
 using Made = Result<image::ImageInfo>;
 
-Awaitable<Made> derive(Services& services, std::string reference, image::Derivation wanted) {
+Awaitable<Made> derive(Services& services, http::Exchange& exchange, std::string reference,
+                       image::Derivation wanted) {
+    http::ClientStop client(exchange);
     image::Store& store = services.images;
     std::function<Made()> work = [&store, reference = std::move(reference),
-                                  wanted = std::move(wanted)] {
-        return store.derive(reference, wanted);
+                                  wanted = std::move(wanted), stop = client.token()] {
+        return store.derive(reference, wanted, stop);
     };
     co_return co_await net::run_blocking<Made>(services.image_pool, std::move(work));
 }
@@ -63,7 +66,8 @@ Awaitable<void> make_of_snapshot(Services& services, http::Exchange& exchange) {
         wanted.base = opened->content.image_digest;
         wanted.layers = opened->content.layers;
         wanted.change = std::move(request->change);
-        made = co_await derive(services, std::move(request->reference), std::move(wanted));
+        made =
+            co_await derive(services, exchange, std::move(request->reference), std::move(wanted));
     } else {
         made = opened.error();
     }
@@ -76,7 +80,8 @@ Awaitable<void> tag_image(Services& services, http::Exchange& exchange) {
     image::Derivation wanted;
     wanted.base = std::move(request->source);
     wanted.change = std::move(request->change);
-    auto made = co_await derive(services, std::move(request->reference), std::move(wanted));
+    auto made =
+        co_await derive(services, exchange, std::move(request->reference), std::move(wanted));
     co_await respond(exchange, made);
 }
 

@@ -1,4 +1,5 @@
 #include "base/scope_exit.hpp"
+#include "http/client_stop.hpp"
 #include "image/export.hpp"
 #include "image/manifest.hpp"
 #include "image/reference.hpp"
@@ -7,8 +8,6 @@
 #include "server/api/images.hpp"
 #include "server/api/request_body.hpp"
 #include "server/error_response.hpp"
-
-#include <atomic>
 
 namespace opensandbox::server {
 namespace {
@@ -120,16 +119,14 @@ Awaitable<void> export_image(Services& services, http::Exchange& exchange) {
     auto reference = co_await take_reference(exchange);
     if (!reference) co_return;
     asio::thread_pool& pool = services.image_pool;
-    auto gone = std::make_shared<std::atomic<bool>>(false);
-    exchange.on_client_gone([gone] { *gone = true; });
+    http::ClientStop client(exchange);
     std::function<Result<Export>()> work = [&store = services.images, name = *reference,
-                                            gone]() -> Result<Export> {
-        auto made = image::ExportedImage::make(store, name, [gone] { return gone->load(); });
+                                            stop = client.token()]() -> Result<Export> {
+        auto made = image::ExportedImage::make(store, name, stop);
         if (!made) return made.error();
         return Export(std::move(*made));
     };
     auto image = co_await net::run_blocking<Result<Export>>(pool, std::move(work));
-    exchange.on_client_gone(nullptr);
     if (!image) {
         auto refusal = error_response(image_error(image.error()));
         co_return co_await exchange.respond(std::move(refusal));

@@ -1,3 +1,4 @@
+#include "http/client_stop.hpp"
 #include "image/reference.hpp"
 #include "json/document.hpp"
 #include "net/task.hpp"
@@ -75,17 +76,18 @@ std::string failure_line(const Error& error) {
            ",\"message\":" + model::json_string(error.message()) + "}}\n";
 }
 
-using Transfer = std::function<Awaitable<Result<std::string>>(registry::Watcher)>;
+using Transfer = std::function<Awaitable<Result<std::string>>(registry::Watcher, std::stop_token)>;
 
 Awaitable<void> run_transfer(std::shared_ptr<Board> board, Transfer transfer,
-                             registry::Watcher watcher) {
-    auto line = co_await transfer(std::move(watcher));
+                             registry::Watcher watcher, std::stop_token stop) {
+    auto line = co_await transfer(std::move(watcher), std::move(stop));
     if (line) board->last_line = std::move(*line);
     if (!line) board->failure = transfer_error(line.error());
     board->changed.notify();
 }
 
-/// Streams the progress. What fails before there is any is answered with a status of its own.
+/// Streams the progress. What fails before there is any is answered with a status of its own. The
+/// transfer is let go of when the client is gone.
 Awaitable<void> show_transfer(http::Exchange& exchange, Transfer transfer) {
     auto executor = co_await asio::this_coro::executor;
     auto board = std::make_shared<Board>(executor);
@@ -94,8 +96,13 @@ Awaitable<void> show_transfer(http::Exchange& exchange, Transfer transfer) {
             board->news[p.layer] = p;
             board->changed.notify();
         });
-    net::spawn(executor, run_transfer(board, std::move(transfer), watcher), "image transfer");
+    http::ClientStop client(exchange);
+    std::stop_token stop = client.token();
+    const auto wake = [board] { board->changed.notify(); };
+    std::stop_callback gone(stop, wake);
+    net::spawn(executor, run_transfer(board, std::move(transfer), watcher, stop), "image transfer");
     co_await board->changed.wait();
+    if (stop.stop_requested()) co_return;
     if (board->failure && board->news.empty()) {
         auto refusal = error_response(*board->failure);
         co_return co_await exchange.respond(std::move(refusal));
@@ -103,13 +110,14 @@ Awaitable<void> show_transfer(http::Exchange& exchange, Transfer transfer) {
     http::Fields fields{{"Content-Type", "application/x-ndjson"}};
     http::ResponseHead head(200, std::move(fields));
     auto started = co_await exchange.start(std::move(head));
-    while (started && !board->ended()) {
+    while (started && !board->ended() && !stop.stop_requested()) {
         started = co_await exchange.write(board->take());
         co_await net::sleep_for(kPace);
-        if (board->news.empty() && !board->ended()) co_await board->changed.wait();
+        if (board->news.empty() && !board->ended() && !stop.stop_requested()) {
+            co_await board->changed.wait();
+        }
     }
-    // Nobody looks any more: the transfer goes on by itself.
-    if (!started) co_return;
+    if (!started || stop.stop_requested()) co_return;
     std::string last = board->take();
     last += board->failure ? failure_line(*board->failure) : board->last_line;
     co_await exchange.finish_with(last);
@@ -142,9 +150,9 @@ Awaitable<std::optional<TransferRequest>> read_transfer(Services& services,
 }
 
 Awaitable<Result<std::string>> pull(registry::Registries& registries, TransferRequest request,
-                                    registry::Watcher watcher) {
+                                    registry::Watcher watcher, std::stop_token stop) {
     auto pulled = co_await registries.pull(std::move(request.reference), std::move(request.login),
-                                           std::move(watcher));
+                                           std::move(watcher), std::move(stop));
     if (!pulled) co_return pulled.error();
     std::string line = "{\"image\":";
     append_image(line, *pulled);
@@ -153,10 +161,10 @@ Awaitable<Result<std::string>> pull(registry::Registries& registries, TransferRe
 }
 
 Awaitable<Result<std::string>> push(registry::Registries& registries, TransferRequest request,
-                                    registry::Watcher watcher) {
+                                    registry::Watcher watcher, std::stop_token stop) {
     auto pushed =
         co_await registries.push(std::move(request.reference), std::move(request.destination),
-                                 std::move(request.login), std::move(watcher));
+                                 std::move(request.login), std::move(watcher), std::move(stop));
     if (!pushed) co_return pushed.error();
     co_return "{\"pushed\":{\"reference\":" + model::json_string(pushed->reference) +
         ",\"digest\":" + model::json_string(pushed->digest) +
@@ -166,8 +174,9 @@ Awaitable<Result<std::string>> push(registry::Registries& registries, TransferRe
 Awaitable<void> pull_image(Services& services, http::Exchange& exchange) {
     auto request = co_await read_transfer(services, exchange);
     if (!request) co_return;
-    Transfer transfer = [registries = services.registries, request](registry::Watcher watcher) {
-        return pull(*registries, *request, std::move(watcher));
+    Transfer transfer = [registries = services.registries, request](registry::Watcher watcher,
+                                                                    std::stop_token stop) {
+        return pull(*registries, *request, std::move(watcher), std::move(stop));
     };
     co_await show_transfer(exchange, std::move(transfer));
 }
@@ -175,8 +184,9 @@ Awaitable<void> pull_image(Services& services, http::Exchange& exchange) {
 Awaitable<void> push_image(Services& services, http::Exchange& exchange) {
     auto request = co_await read_transfer(services, exchange);
     if (!request) co_return;
-    Transfer transfer = [registries = services.registries, request](registry::Watcher watcher) {
-        return push(*registries, *request, std::move(watcher));
+    Transfer transfer = [registries = services.registries, request](registry::Watcher watcher,
+                                                                    std::stop_token stop) {
+        return push(*registries, *request, std::move(watcher), std::move(stop));
     };
     co_await show_transfer(exchange, std::move(transfer));
 }

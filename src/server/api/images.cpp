@@ -3,6 +3,7 @@
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "http/body_pipe.hpp"
+#include "http/client_stop.hpp"
 #include "lifecycle/latch.hpp"
 #include "server/api/image_json.hpp"
 #include "server/api/request_body.hpp"
@@ -47,18 +48,21 @@ Awaitable<void> drain(http::BodyReader& body) {
 using Imported = Result<image::ImageInfo>;
 
 /// Feeds the body to the import on another thread and waits for it. The body is borrowed for as
-/// long as this runs; the import lets go of the pipe whatever happens.
-Awaitable<Imported> import_body(Services& services, http::BodyReader& body, std::string reference) {
+/// long as this runs; the import lets go of the pipe whatever happens, and ends when the client is
+/// gone, also after all of the body has come.
+Awaitable<Imported> import_body(Services& services, http::Exchange& exchange,
+                                std::string reference) {
     auto executor = co_await asio::this_coro::executor;
     auto pipe = std::make_shared<http::BodyPipe>(executor);
     auto done = std::make_shared<lifecycle::Latch>(executor);
     auto outcome = std::make_shared<std::optional<Imported>>();
+    std::stop_source stop;
     image::Store* store = &services.images;
-    asio::post(services.image_pool, [=] {
+    asio::post(services.image_pool, [=, token = stop.get_token()] {
         image::ByteSource source = [&pipe = *pipe](std::span<char> into) {
             return pipe.read(into);
         };
-        Imported imported = store->import_archive(reference, source);
+        Imported imported = store->import_archive(reference, source, {}, token);
         pipe->close();
         asio::post(executor, [outcome, done, imported = std::move(imported)]() mutable {
             outcome->emplace(std::move(imported));
@@ -66,7 +70,8 @@ Awaitable<Imported> import_body(Services& services, http::BodyReader& body, std:
         });
     });
     ScopeExit abandon([&] { pipe->fail(Error(ErrorCode::cancelled, "the upload was abandoned")); });
-    co_await pipe->pump(body);
+    co_await pipe->pump(exchange.body());
+    http::ClientStop client(exchange, stop);
     co_await done->wait();
     co_return std::move(**outcome);
 }
@@ -87,7 +92,7 @@ Awaitable<void> import_image(Services& services, http::Exchange& exchange) {
         auto refusal = error_response(image_error(name.error().within("reference")));
         co_return co_await exchange.respond(std::move(refusal));
     }
-    auto imported = co_await import_body(services, exchange.body(), name.value());
+    auto imported = co_await import_body(services, exchange, name.value());
     http::Response response;
     if (imported) {
         response = http::json_response(201, image_json(*imported));

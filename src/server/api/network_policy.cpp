@@ -81,6 +81,13 @@ Awaitable<void> network_policy(Services& services, http::Exchange& exchange) {
         auto refusal = validation_response(errors);
         co_return co_await exchange.respond(std::move(refusal));
     }
+    const bool foreign = services.config.runtime == RuntimeType::docker &&
+                         !services.config.docker.egress_image.empty();
+    if (foreign && (method == "PUT" || method == "PATCH") && model::has_ports(*body)) {
+        co_return co_await exchange.respond(error_response(
+            400, "SANDBOX::INVALID_PARAMETER",
+            "egress.ports: not supported with egress.image, whose sidecar may pass over them."));
+    }
     if (method == "GET") body->clear();
     auto response = co_await answer(services, std::move(id), std::move(method), std::move(*body));
     co_await exchange.respond(std::move(response));

@@ -7,6 +7,7 @@
 #include "registry/registries.hpp"
 #include "server/config/config.hpp"
 #include "server/renew/access_renewer.hpp"
+#include "server/request_rooms.hpp"
 #include "server/server_metrics.hpp"
 #include "server/tenants/tenants.hpp"
 
@@ -28,7 +29,8 @@ struct Services {
           lifecycle(*lifecycle_owner),
           images(i),
           image_pool(p),
-          backends(std::move(executor), towards_agents) {}
+          backends(std::move(executor), towards_agents),
+          rooms(room_limits(c)) {}
 
     /// Whose request it is and what that tenant may have.
     [[nodiscard]] lifecycle::Requester requester(const http::Exchange& exchange) const;
@@ -45,6 +47,7 @@ struct Services {
     registry::Registries* registries = nullptr;  ///< null: images are neither pulled nor pushed
     http::Client backends;                       ///< towards agents
     ServerMetrics metrics;
+    RequestRooms rooms;
 };
 
 /// Where a router is mounted: "" or "/v1".

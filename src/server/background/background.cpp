@@ -1,6 +1,18 @@
 #include "server/background/background.hpp"
 
+#include "base/log.hpp"
+
+#include <cstdlib>
+
 namespace opensandbox::server {
+namespace {
+
+std::optional<std::string> environment_variable(std::string_view name) {
+    const char* value = std::getenv(std::string(name).c_str());
+    return value ? std::optional<std::string>(value) : std::nullopt;
+}
+
+}  // namespace
 
 Result<std::unique_ptr<Background>> Background::start(asio::any_io_executor executor,
                                                       Services& services) {
@@ -25,11 +37,16 @@ Result<std::unique_ptr<Background>> Background::start(asio::any_io_executor exec
         }
     }
     if (config.otel.enabled) {
-        auto settings = read_export_settings(config.otel);
+        auto settings = read_export_settings(config.otel, environment_variable);
         if (!settings) return settings.error();
-        background->exporter_ = std::make_shared<MetricsExporter>(
-            executor, std::move(settings.value()), services.metrics);
-        background->exporter_->start();
+        if (std::optional<ExportSettings>& wanted = *settings) {
+            telemetry::log_ignored(*wanted);
+            background->exporter_ =
+                std::make_shared<MetricsExporter>(executor, std::move(*wanted), services.metrics);
+            background->exporter_->start();
+        } else {
+            log::info("metrics are not exported: the environment turns them off");
+        }
     }
     return background;
 }

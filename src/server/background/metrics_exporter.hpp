@@ -1,29 +1,28 @@
 #pragma once
 
 #include "http/client.hpp"
-#include "http/url.hpp"
 #include "server/config/config.hpp"
 #include "server/server_metrics.hpp"
+#include "telemetry/otlp_settings.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace opensandbox::server {
 
-/// Where metrics go.
-struct ExportSettings {
-    ExportSettings() = default;
-    http::Url endpoint;
-    http::Fields headers;
+/// Where metrics go and under which name.
+struct ExportSettings : telemetry::OtlpSettings {
+    explicit ExportSettings(telemetry::OtlpSettings shared) : OtlpSettings(std::move(shared)) {}
     std::string service_name;
-    std::chrono::milliseconds interval{60'000};
 };
 
-/// `otel.endpoint` as it stands, else OTEL_EXPORTER_OTLP_METRICS_ENDPOINT, else
-/// OTEL_EXPORTER_OTLP_ENDPOINT with /v1/metrics, else the collector of this machine. Headers come
-/// from OTEL_EXPORTER_OTLP_METRICS_HEADERS, else OTEL_EXPORTER_OTLP_HEADERS. Fails when the
-/// endpoint cannot be used.
-Result<ExportSettings> read_export_settings(const OtelConfig& config);
+/// The environment as telemetry::read_otlp_settings() reads it, but that `otel.endpoint` goes
+/// before its endpoints, `otel.export_interval_millis` before its interval, and that the collector
+/// is on this machine when nothing names one. Empty when the environment turns exports off. Fails
+/// when the endpoint cannot be used.
+Result<std::optional<ExportSettings>> read_export_settings(
+    const OtelConfig& config, const telemetry::VariableLookup& environment);
 
 /// Sends the histograms of lifecycle 9 as OTLP over HTTP, again and again.
 class MetricsExporter : public std::enable_shared_from_this<MetricsExporter> {
@@ -38,13 +37,13 @@ class MetricsExporter : public std::enable_shared_from_this<MetricsExporter> {
   private:
     static Awaitable<void> run(std::shared_ptr<MetricsExporter> self);
     Awaitable<Status> send();
-    [[nodiscard]] std::string encode() const;
+    std::string encode();
 
     asio::any_io_executor executor_;
     ExportSettings settings_;
     const ServerMetrics& metrics_;
     http::Client client_;
-    Timestamp started_;
+    telemetry::ExportLedger ledger_;
     bool failing_ = false;
     bool stopped_ = false;
 };

@@ -45,7 +45,7 @@ struct OtelConfig {
     bool enabled = false;
     std::string endpoint;  ///< whole URL; empty: from OTEL_EXPORTER_OTLP_*
     std::string service_name = "opensandbox-server";
-    std::int64_t export_interval_millis = 60'000;
+    std::int64_t export_interval_millis = 60'000;  ///< 0: as the environment says
 };
 
 enum class TenantProvider : std::uint8_t { file, http };
@@ -77,12 +77,18 @@ struct Config {
     std::optional<std::int64_t> max_sandbox_timeout_seconds;  ///< 60 or more
     std::int64_t timeout_keep_alive = 30;                     ///< seconds
     std::int64_t timeout_graceful_shutdown = 5;               ///< seconds
-    std::int64_t limit_concurrency = 1024;                    ///< requests at once; 0: no limit
+    /// Requests with a key at once, to the API itself; 0: no limit.
+    std::int64_t limit_concurrency = 1024;
+    std::int64_t limit_without_key = 512;    ///< limit_concurrency_without_key: the others
+    std::int64_t limit_connections = 16384;  ///< at once
+    std::int64_t timeout_send = 60;  ///< seconds that a client without a key may take nothing
     /// Whose X-Forwarded-For, -Proto and -Host are believed; empty: nobody's.
     std::vector<egress::AddressBlock> trusted_proxies;
 
     // [proxy]
     bool resolve_internal = true;  ///< the proxy goes to a sandbox's own address where it has one
+    std::int64_t limit_proxied = 1024;     ///< proxy.limit_concurrency: with a key; 0: no limit
+    std::int64_t limit_per_sandbox = 256;  ///< with and without a key each; 0: no limit
 
     // [log]
     log::Level log_level = log::Level::info;

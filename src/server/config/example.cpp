@@ -23,8 +23,17 @@ std::string_view config_skeleton() {
 # timeout_keep_alive = 30
 # Seconds that requests in flight get to finish when the server stops; sandboxes live on.
 # timeout_graceful_shutdown = 5
-# Requests served at once; more are answered 503. 0: no limit.
+# Requests with a key served at once, apart from those to sandboxes; more are answered 503. 0: no
+# limit.
 # limit_concurrency = 1024
+# The same for requests to sandboxes that carry no key, only an id. All limits but the first end
+# where the descriptors of the process do: these at an eighth of them. /health is never refused.
+# limit_concurrency_without_key = 512
+# Connections at once, at most half of the descriptors. Where there is no more room the ones that
+# wait for a request give way, the longest waiting first.
+# limit_connections = 16384
+# Seconds after which a client without a key is cut that takes nothing of its answer.
+# timeout_send = 60
 # Addresses and networks of the proxies in front of this server, such as one that ends TLS: what
 # they say in X-Forwarded-For, -Proto and -Host of a request is believed and told to the sandbox.
 # What others say there is dropped.
@@ -34,6 +43,10 @@ std::string_view config_skeleton() {
 # Requests through the server go to a sandbox's own address where it has one. false: through the
 # ports that are published on the host.
 # resolve_internal = true
+# Requests to sandboxes with a key (the server's, or the sandbox's token) at once. 0: no limit.
+# limit_concurrency = 1024
+# Requests to one sandbox at once, counted apart with and without a key. 0: no limit.
+# limit_per_sandbox = 256
 
 [log]
 # DEBUG, INFO, WARNING, ERROR or CRITICAL.
@@ -179,9 +192,11 @@ std::string_view config_skeleton() {
 [otel]
 # Histograms of requests and creates as OTLP over HTTP.
 # enabled = false
-# Whole URL; without it OTEL_EXPORTER_OTLP_METRICS_ENDPOINT and OTEL_EXPORTER_OTLP_ENDPOINT count.
+# The variables of `opensandbox exec --help` count here, too: OTEL_SDK_DISABLED, the temporality and
+# the like. Whole URL; it goes before OTEL_EXPORTER_OTLP_METRICS_ENDPOINT and its kin.
 # endpoint = "http://127.0.0.1:4318/v1/metrics"
 # service_name = "opensandbox-server"
+# It goes before OTEL_METRIC_EXPORT_INTERVAL.
 # export_interval_millis = 60000
 
 # Several customers, each with keys and sandboxes of its own. The section turns tenants on and

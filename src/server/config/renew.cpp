@@ -22,6 +22,7 @@ void read_otel(ConfigReader& reader, Config& config) {
     otel.enabled = reader.flag("otel.enabled", false);
     reader.text("otel.endpoint", otel.endpoint);
     reader.text("otel.service_name", otel.service_name);
+    otel.export_interval_millis = 0;
     reader.number("otel.export_interval_millis", 100, 86'400'000, otel.export_interval_millis);
 }
 

@@ -39,8 +39,13 @@ void read_server(ConfigReader& reader, Config& config) {
     reader.number("server.timeout_keep_alive", 1, 86400, config.timeout_keep_alive);
     reader.number("server.timeout_graceful_shutdown", 0, 86400, config.timeout_graceful_shutdown);
     reader.number("server.limit_concurrency", 0, 1'000'000, config.limit_concurrency);
+    reader.number("server.limit_concurrency_without_key", 0, 1'000'000, config.limit_without_key);
+    reader.number("server.limit_connections", 8, 1'000'000, config.limit_connections);
+    reader.number("server.timeout_send", 1, 86400, config.timeout_send);
     read_trusted_proxies(reader, config);
     config.resolve_internal = reader.flag("proxy.resolve_internal", true);
+    reader.number("proxy.limit_concurrency", 0, 1'000'000, config.limit_proxied);
+    reader.number("proxy.limit_per_sandbox", 0, 1'000'000, config.limit_per_sandbox);
 }
 
 }  // namespace opensandbox::server

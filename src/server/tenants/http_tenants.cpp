@@ -64,7 +64,9 @@ Awaitable<Result<std::string>> HttpTenants::authenticate(std::string key) {
         co_await asking->done.wait();
         co_return *asking->outcome;
     }
-    if (asking_.size() >= kMaxAsking) co_return unavailable("is asked too much");
+    // A key that was somebody's before is asked about however many others are not.
+    bool stranger = known == known_.end();
+    if (stranger && asking_.size() >= kMaxAsking) co_return unavailable("is asked too much");
     auto asking = std::make_shared<Asking>(executor_);
     asking->outcome.emplace(unavailable("was not waited for"));
     asking_.emplace(digest, asking);

@@ -33,8 +33,8 @@ void measure(Figures& figures, const std::string& name, const std::vector<Questi
 
 struct Questions {
     explicit Questions(const Policy& policy) {
-        for (const Rule& rule : policy.rules) {
-            const Target& target = rule.target;
+        for (const PolicyRule& rule : policy.rules) {
+            const Target& target = *rule.target;
             switch (target.kind()) {
                 case Target::Kind::name:
                     named.push_back(target.name());

@@ -45,6 +45,23 @@ TEST_CASE("Every path wants the token when there is one") {
     CHECK(agent.call("GET", "/.access/correctx/ping").status == 401);
 }
 
+TEST_CASE("The agent answers below the path of its own port, too, with the token only") {
+    AgentOptions options;
+    options.access_token = "correct";
+    AgentProcess agent(std::move(options));
+    const http::Fields token{{"X-EXECD-ACCESS-TOKEN", "correct"}};
+    CHECK(agent.call("GET", "/proxy/44772/ping").status == 401);
+    CHECK(agent.call("GET", "/proxy/44772/ping", "", token).status == 200);
+    CHECK(agent.call("GET", "/.access/correct/proxy/44772/ping").status == 200);
+    CHECK(agent.call("GET", "/.access/wrong/proxy/44772/ping").status == 401);
+    CHECK(agent.call("GET", "/proxy/44772/.access/correct/ping").status == 401);
+    Reply ran = agent.call("POST", "/proxy/44772/command", R"({"command":"echo here"})", token);
+    CHECK(joined(parse_events(ran.body), "stdout") == "here\n");
+    // Nor does it answer itself without end, or without the token.
+    CHECK(agent.call("GET", "/proxy/44772/proxy/44772/ping", "", token).status == 200);
+    CHECK(agent.call("GET", "/proxy/44772/no/such", "", token).status == 404);
+}
+
 TEST_CASE("Unknown paths and methods are refused in JSON") {
     AgentProcess agent;
     Reply missing = agent.call("GET", "/no/such");

@@ -276,3 +276,18 @@ TEST_CASE("Proxy targets keep the raw rest of the target") {
     CHECK(target("/proxy//a") == "none");
     CHECK(target("/proxy") == "none");
 }
+
+TEST_CASE("The agent's own prefix is taken off a target, however often it stands there") {
+    auto taken = [](std::string target) {
+        take_own_prefix(target, 44772);
+        return target;
+    };
+    CHECK(taken("/proxy/44772/ping?x=%2F") == "/ping?x=%2F");
+    CHECK(taken("/proxy/44772") == "/");
+    CHECK(taken("/proxy/44772?x=1") == "/?x=1");
+    CHECK(taken("/proxy/044772/a") == "/a");
+    CHECK(taken("/proxy/44772/proxy/44772/proxy/80/a") == "/proxy/80/a");
+    CHECK(taken("/proxy/4477/a") == "/proxy/4477/a");
+    CHECK(taken("/proxy/447722/a") == "/proxy/447722/a");
+    CHECK(taken("/a/proxy/44772/b") == "/a/proxy/44772/b");
+}

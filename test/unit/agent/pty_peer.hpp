@@ -43,6 +43,8 @@ class PtyPeer {
         std::string session_id;
         bool running = false;
         std::int64_t offset = 0;
+        bool launch_attempted = false;
+        bool launch_failed = false;
         std::size_t members = 0;
     };
     /// GET /pty/{id}.
@@ -56,6 +58,8 @@ class PtyPeer {
         state.session_id = members.at("session_id").as_string();
         state.running = members.at("running").as_bool();
         state.offset = members.at("output_offset").as_int64();
+        state.launch_attempted = members.at("launch_attempted").as_bool();
+        state.launch_failed = members.at("launch_failed").as_bool();
         state.members = members.size();
         return state;
     }
@@ -120,10 +124,13 @@ class PtyPeer {
     std::string errors;  ///< 0x02
     std::string replay;  ///< bytes of 0x03
     std::int64_t replay_from = -1;
-    std::string log;  ///< kinds of frames in the order of their first coming
+    std::string after_replay;  ///< the last replay and what came behind it
+    std::string log;           ///< kinds of frames in the order of their first coming
     std::string session;
     std::string mode;
+    std::string role;
     std::string error_code;
+    std::size_t errors_told = 0;
     std::optional<std::int64_t> exit_code;
     int close_code = 0;
     std::string close_reason;
@@ -142,15 +149,20 @@ class PtyPeer {
         note(type);
         if (type == "connected") {
             mode = members.at("mode").as_string();
+            role = members.at("role").as_string();
             session = members.at("session_id").as_string();
         }
         if (type == "exit") exit_code = members.at("exit_code").as_int64();
-        if (type == "error") error_code = members.at("code").as_string();
+        if (type == "error") {
+            error_code = members.at("code").as_string();
+            ++errors_told;
+        }
     }
     void note_binary(const std::string& frame) {
         REQUIRE_FALSE(frame.empty());
         if (frame[0] == 1 || frame[0] == 2) {
             (frame[0] == 1 ? output : errors).append(frame, 1);
+            if (frame[0] == 1) after_replay.append(frame, 1);
             largest = std::max(largest, frame.size() - 1);
             note(frame[0] == 1 ? "stdout" : "stderr");
             return;
@@ -163,6 +175,7 @@ class PtyPeer {
             replay_from =
                 replay_from << 8 | static_cast<unsigned char>(frame[static_cast<std::size_t>(i)]);
         replay.append(frame, 9);
+        after_replay = frame.substr(9);
     }
 
     const AgentProcess& agent_;

@@ -21,7 +21,7 @@ TEST_CASE("a PTY session is created, described and deleted", "[agent][pty]") {
     Scratch scratch;
     std::string id = PtyPeer::create(agent);
     auto fresh = PtyPeer::describe(agent, id);
-    CHECK(fresh.members == 3);
+    CHECK(fresh.members == 5);
     CHECK(fresh.session_id == id);
     CHECK_FALSE(fresh.running);
     CHECK(fresh.offset == 0);

@@ -82,6 +82,8 @@ AgentOptions exporting_to(std::uint16_t port, const std::string& interval) {
         {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:" + std::to_string(port)},
         {"OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%20b"},
         {"OTEL_METRIC_EXPORT_INTERVAL", interval},
+        // Every export has everything.
+        {"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", "cumulative"},
         {"OPENSANDBOX_ID", "box-1"},
         {"OPENSANDBOX_EXECD_METRICS_EXTRA_ATTRS", "team=red,shift=night"},
     };
@@ -129,6 +131,43 @@ TEST_CASE("Telemetry: interval, headers and attributes come from the environment
         pairs[1].second = wrong;
         CHECK(settings_of(pairs)->interval == std::chrono::seconds(60));
     }
+}
+
+TEST_CASE("Telemetry: the environment turns exports off") {
+    Pairs pairs{{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://e"}, {"", ""}};
+    for (const char* on : {"false", "1", "yes", ""}) {
+        pairs[1] = {"OTEL_SDK_DISABLED", on};
+        CHECK(settings_of(pairs));
+    }
+    for (const char* off : {"true", "TRUE", " True "}) {
+        pairs[1] = {"OTEL_SDK_DISABLED", off};
+        CHECK_FALSE(settings_of(pairs));
+    }
+    for (const char* off : {"none", "NONE"}) {
+        pairs[1] = {"OTEL_METRICS_EXPORTER", off};
+        CHECK_FALSE(settings_of(pairs));
+    }
+    pairs[1] = {"OTEL_METRICS_EXPORTER", "otlp"};
+    CHECK(settings_of(pairs)->ignored.empty());
+    pairs[1] = {"OTEL_METRICS_EXPORTER", "prometheus"};
+    REQUIRE(settings_of(pairs)->ignored.size() == 1);
+    CHECK_THAT(settings_of(pairs)->ignored[0], Catch::StartsWith("OTEL_METRICS_EXPORTER: "));
+}
+
+TEST_CASE("Telemetry: the temporality that is preferred is the published default") {
+    using Preference = telemetry::TemporalityPreference;
+    Pairs pairs{{"OTEL_EXPORTER_OTLP_ENDPOINT", "http://e"},
+                {"OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", ""}};
+    auto preference = [&](const char* text) {
+        pairs[1].second = text;
+        return settings_of(pairs)->temporality;
+    };
+    CHECK(preference("") == Preference::low_memory);
+    CHECK(preference("cumulative") == Preference::cumulative);
+    CHECK(preference("Delta") == Preference::delta);
+    CHECK(preference("LOWMEMORY") == Preference::low_memory);
+    CHECK(preference("low_memory") == Preference::low_memory);
+    CHECK(settings_of(pairs)->ignored.size() == 1);
 }
 
 TEST_CASE("Telemetry: routes are labelled by their template, file routes by their operation") {

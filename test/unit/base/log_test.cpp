@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <algorithm>
 #include <fcntl.h>
 #include <regex>
 #include <string>
@@ -50,6 +51,40 @@ TEST_CASE("JSON lines escape what others sent") {
 TEST_CASE("a sentence with line breaks stays one line") {
     std::string line = logged(log::Format::text, [] { log::info("a\nb"); });
     CHECK(std::count(line.begin(), line.end(), '\n') == 1);
+}
+
+TEST_CASE("control bytes are never raw in a log") {
+    auto call = [] {
+        log::info("sentence \x1b[2J of\x7f others\xc2\x9b\xe2\x80\xae",
+                  {{"path", "/a\x1b[31m\x7f\xc2\x85\xe2\x80\xa8\xff\xc3\xa4"},
+                   {"end", std::string("\r\n\0", 3)},
+                   {"plain", "\\u001b"}});
+    };
+    for (log::Format format : {log::Format::text, log::Format::json}) {
+        std::string line = logged(format, call);
+        INFO(line);
+        REQUIRE(line.ends_with('\n'));
+        line.pop_back();
+        CHECK(std::ranges::none_of(line, [](char c) {
+            auto byte = static_cast<unsigned char>(c);
+            return byte < 0x20 || byte == 0x7f;
+        }));
+        for (const char* raw : {"\xc2\x9b", "\xc2\x85", "\xe2\x80\xa8", "\xe2\x80\xae", "\xff"})
+            CHECK(line.find(raw) == std::string::npos);
+        for (const char* shown : {R"(sentence \u001b[2J of\u007f others\u009b\u202e)",
+                                  "\"/a\\u001b[31m\\u007f\\u0085\\u2028\xef\xbf\xbd\xc3\xa4\"",
+                                  R"("\r\n\u0000")", R"("\\u001b")"})
+            CHECK(line.find(shown) != std::string::npos);
+    }
+}
+
+TEST_CASE("a value that is JSON already carries no control byte either") {
+    std::string line = logged(log::Format::json, [] {
+        log::Value value("rules", "[\"a\x7f\xc2\x9b\"]");
+        value.number = true;
+        log::info("x", {value});
+    });
+    CHECK(line.find(R"("rules":["a\u007f\u009b"]})") != std::string::npos);
 }
 
 TEST_CASE("lines below the level are not written") {

@@ -23,7 +23,8 @@ HostFacts complete() {
     facts.cgroups.controllers = {"cpu", "memory", "pids"};
     facts.cgroups.freezer = true;
     facts.network.forwarding = true;
-    facts.network.ipv6 = facts.network.forwarding6 = true;
+    facts.network.ipv6 = facts.network.forwarding6 = facts.network.way_out6 = true;
+    facts.user_network = "/usr/bin/pasta";
     facts.seccomp = true;
     facts.landlock = 7;
     facts.fuse = facts.tun = true;
@@ -98,6 +99,12 @@ TEST_CASE("doctor: what no sandbox can do without blocks", "[doctor]") {
     }
     SECTION("no firewall of root's") {
         facts.network.firewall_problem = "no nftables";
+    }
+    SECTION("forwarding that is off and cannot be turned on") {
+        facts.network.forwarding = false;
+        facts.network.forwarding_fixed = true;
+        CHECK(finding_of(facts, "outbound network").follows.find("on the host") !=
+              std::string::npos);
     }
     SECTION("a state directory that cannot be written") {
         facts.state.writable = false;
@@ -179,9 +186,19 @@ TEST_CASE("doctor: an ordinary user needs subordinate ids and their tools", "[do
     HostFacts facts = ordinary();
     CHECK(can_run(facts));
     CHECK(finding_of(facts, "shifted ids").level == Level::off);
-    CHECK(finding_of(facts, "outbound network").level == Level::off);
+    CHECK(finding_of(facts, "outbound network").level == Level::good);
+    CHECK(finding_of(facts, "IPv6").level == Level::good);
     CHECK(finding_of(facts, "cgroups").follows.find("rlimits") != std::string::npos);
     CHECK(finding_of(facts, "pause").found.find("signals") != std::string::npos);
+
+    facts.network.way_out6 = false;
+    CHECK(finding_of(facts, "outbound network").level == Level::good);
+    CHECK(finding_of(facts, "IPv6").level == Level::off);
+    facts.user_network_problem = "pasta is missing: install passt";
+    CHECK(can_run(facts));
+    CHECK(finding_of(facts, "outbound network").level == Level::off);
+    CHECK_THAT(finding_of(facts, "outbound network").found, Catch::Contains("install passt"));
+    CHECK(finding_of(facts, "IPv6").level == Level::off);
 
     facts.id_map_tools = false;
     CHECK_FALSE(can_run(facts));

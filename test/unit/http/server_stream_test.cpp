@@ -257,29 +257,145 @@ TEST_CASE("a head that never ends is cut off", "[http][server][limits]") {
     CHECK(seen == 0);
 }
 
-TEST_CASE("connections past the limit wait for room", "[http][server][limits]") {
+TEST_CASE("connections past the limit wait for those that serve a request",
+          "[http][server][limits]") {
     Loop loop;
+    net::Event entered(loop.executor());
+    net::Event go_on(loop.executor());
     ServerOptions options;
     options.max_connections = 1;
     TestServer server(
         loop,
-        [](Exchange& exchange) -> Awaitable<void> {
+        [&](Exchange& exchange) -> Awaitable<void> {
+            if (exchange.request().target == "/slow") {
+                entered.notify();
+                co_await go_on.wait();
+            }
             Response response(200, "text/plain", "ok");
             co_await exchange.respond(std::move(response));
         },
         options);
     loop.run([&]() -> Awaitable<void> {
         auto first = co_await dial(server.port);
-        co_await send(*first, get);
-        co_await receive_until(*first, "ok");
+        co_await send(*first, "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n");
+        co_await entered.wait();
         auto second = co_await dial(server.port);
         co_await send(*second, get_close);
         co_await net::sleep_for(5ms);
         CHECK(second->quiet());
         CHECK(server.server.open_connections() == 1);
-        first.reset();
+        go_on.notify();
+        co_await receive_until(*first, "ok");
+        // The first one waits for its next request now.
         auto answer = co_await receive_all(*second);
         CHECK_THAT(answer, EndsWith("ok"));
+        auto rest = co_await receive_all(*first);
+        CHECK(rest.empty());
+    });
+}
+
+TEST_CASE("idle connections and slow heads give way to new ones, the longest waiting first",
+          "[http][server][limits]") {
+    Loop loop;
+    ServerOptions options;
+    options.max_connections = 8;
+    TestServer server(
+        loop,
+        [](Exchange& exchange) -> Awaitable<void> {
+            if (exchange.request().fields.has("Key")) set_authorized(exchange);
+            Response response(200, "text/plain", "ok");
+            co_await exchange.respond(std::move(response));
+        },
+        options);
+    loop.run([&]() -> Awaitable<void> {
+        auto known = co_await dial(server.port);
+        co_await send(*known, "GET / HTTP/1.1\r\nHost: h\r\nKey: k\r\n\r\n");
+        co_await receive_until(*known, "ok");
+        std::vector<std::unique_ptr<net::Stream>> strangers;
+        for (int i = 0; i < 60; ++i) {
+            strangers.push_back(co_await dial(server.port));
+            if (i % 2 == 0) co_await send(*strangers.back(), "GET / HTTP/1.1\r\nHo");
+        }
+        auto answer = co_await talk(server.port, get_close);
+        CHECK_THAT(answer, EndsWith("ok"));
+        CHECK(server.server.open_connections() <= 8);
+        auto oldest = co_await receive_all(*strangers.front());
+        CHECK(oldest.empty());
+        // Who had a key before is the last that gives way.
+        co_await send(*known, get_close);
+        auto again = co_await receive_all(*known);
+        CHECK_THAT(again, EndsWith("ok"));
+    });
+}
+
+TEST_CASE("requests that are not authorized give way where no connection waits",
+          "[http][server][limits]") {
+    Loop loop;
+    net::Event go_on(loop.executor());
+    ServerOptions options;
+    options.max_connections = 2;
+    options.tells_authorized = true;
+    int entered = 0;
+    TestServer server(
+        loop,
+        [&](Exchange& exchange) -> Awaitable<void> {
+            ++entered;
+            if (exchange.request().fields.has("Key")) set_authorized(exchange);
+            if (exchange.request().target == "/hang") {
+                co_await exchange.client_gone();
+                co_return;
+            }
+            if (exchange.request().target == "/slow") co_await go_on.wait();
+            Response response(200, "text/plain", "ok");
+            co_await exchange.respond(std::move(response));
+        },
+        options);
+    loop.run([&]() -> Awaitable<void> {
+        auto kept = co_await dial(server.port);
+        co_await send(*kept, "GET /slow HTTP/1.1\r\nHost: h\r\nKey: k\r\n\r\n");
+        auto stranger = co_await dial(server.port);
+        co_await send(*stranger, "GET /hang HTTP/1.1\r\nHost: h\r\n\r\n");
+        while (entered < 2)
+            co_await net::sleep_for(1ms);
+        auto answer = co_await talk(server.port, get_close);
+        CHECK_THAT(answer, EndsWith("ok"));
+        auto cut = co_await receive_all(*stranger);
+        CHECK(cut.empty());
+        go_on.notify();
+        auto slow = co_await receive_until(*kept, "ok");
+        CHECK_THAT(slow, EndsWith("ok"));
+    });
+}
+
+TEST_CASE("a client that takes nothing of its answer is cut unless it is authorized",
+          "[http][server][limits]") {
+    Loop loop;
+    ServerOptions options;
+    options.tells_authorized = true;
+    options.unauthorized_send_timeout = 20ms;
+    options.head_timeout = 20ms;
+    std::vector<bool> ended;
+    TestServer server(
+        loop,
+        [&](Exchange& exchange) -> Awaitable<void> {
+            bool known = exchange.request().fields.has("Key");
+            if (known) set_authorized(exchange);
+            Response response(200, "text/plain", std::string(std::size_t{32} << 20, 'x'));
+            co_await exchange.respond(std::move(response));
+            ended.push_back(known);
+        },
+        options);
+    loop.run([&]() -> Awaitable<void> {
+        auto patient = co_await dial(server.port);
+        co_await send(*patient, "GET / HTTP/1.1\r\nHost: h\r\nKey: k\r\n\r\n");
+        auto stranger = co_await dial(server.port);
+        co_await send(*stranger, get);
+        while (ended.empty())
+            co_await net::sleep_for(1ms);
+        CHECK(ended == std::vector<bool>{false});
+        CHECK(server.server.open_connections() == 1);
+        auto whole = co_await receive_until(*patient, std::string(std::size_t{32} << 20, 'x'));
+        CHECK(whole.size() > std::size_t{32} << 20);
     });
 }
 

@@ -1,4 +1,5 @@
 #include "archives.hpp"
+#include "image/entry_path.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -33,6 +34,12 @@ TEST_CASE("names that leave the layer are refused") {
     check_refused({TarEntry("a/..", "x")}, "a/..", "must not contain \"..\"");
     check_refused({TarEntry("/tmp/evil", "x")}, "/tmp/evil", "must not be absolute");
     check_refused({directory("../evil/")}, "../evil", "must not contain \"..\"");
+}
+
+TEST_CASE("a name that would be cut at a NUL is refused") {
+    using namespace std::string_view_literals;
+    CHECK(image::parse_entry_path("a/b"));
+    CHECK_FALSE(image::parse_entry_path("a/b\0c"sv));
 }
 
 TEST_CASE("nothing is written through a symbolic link of the archive") {
@@ -120,10 +127,17 @@ TEST_CASE("bombs are stopped by size, by number and by ratio") {
     CHECK(error.code() == ErrorCode::too_large);
     CHECK_THAT(error.message(), Catch::Contains("3 entries"));
 
-    std::string claim = tar({directory("etc/"), TarEntry("etc/huge").claim(4ULL << 30)});
+    std::string claim = tar({directory("etc/"), TarEntry("etc/huge").pax("size", "70000000000")});
     error = test.refused(claim);
     CHECK(error.code() == ErrorCode::too_large);
-    CHECK_THAT(error.message(), Catch::Contains("etc/huge") && Catch::Contains("200 times"));
+    CHECK_THAT(error.message(), Catch::Contains("etc/huge") && Catch::Contains("bytes together"));
+
+    limits = {};
+    limits.max_ratio = 50;
+    std::string dense = tar({TarEntry("etc/dense", std::string(std::size_t{96} << 20, 'x'))});
+    error = test.refused(OciImage({dense}).archive(), limits);
+    CHECK(error.code() == ErrorCode::too_large);
+    CHECK_THAT(error.message(), Catch::Contains("50 times"));
 }
 
 TEST_CASE("a stream that unpacks to nothing but zeros is stopped by ratio") {
@@ -185,4 +199,18 @@ TEST_CASE("an error of the source is handed on and leaves nothing") {
         CHECK(result.error().code() == ErrorCode::cancelled);
         CHECK(snapshot(test.directory.path()) == before);
     }
+}
+
+TEST_CASE("a map of more holes than memory should hold is refused") {
+    std::string map = "2000000\n";
+    for (int i = 0; i < 2'000'000; ++i)
+        map += "0\n0\n";
+    map.resize((map.size() + 511) / 512 * 512);
+    TarEntry entry("etc/GNUSparseFile.0/holes", map);
+    entry.pax("GNU.sparse.major", "1").pax("GNU.sparse.minor", "0");
+    entry.pax("GNU.sparse.name", "etc/holes").pax("GNU.sparse.realsize", "10");
+    TestStore test;
+    Error error = test.refused(gzip(tar({entry})));
+    CHECK(error.code() == ErrorCode::too_large);
+    CHECK_THAT(error.message(), Catch::Contains("4 MiB"));
 }

@@ -87,8 +87,10 @@ TEST_CASE("a packed layer says its digests") {
     CHECK(blob->hex == sha256(*bytes));
     CHECK(blob->diff_id == sha256(stream_of(details->layers[1].path)));
     CHECK_FALSE(image::write_layer_blob(details->layers[1].path, file));
+    std::stop_source stop;
+    stop.request_stop();
     auto cancelled = image::write_layer_blob(details->layers[1].path,
-                                             from.directory.path() / "other", [] { return true; });
+                                             from.directory.path() / "other", stop.get_token());
     REQUIRE_FALSE(cancelled);
     CHECK(cancelled.error().code() == ErrorCode::cancelled);
 }
@@ -98,7 +100,7 @@ TEST_CASE("an exported image is imported as it was") {
     REQUIRE(from.import(hiding_image().archive(), "app:1"));
     std::string archive;
     {
-        auto exported = image::ExportedImage::make(*from.store, "app:1", nullptr);
+        auto exported = image::ExportedImage::make(*from.store, "app:1", {});
         REQUIRE(exported);
         std::string piece(65536, '\0');
         for (;;) {
@@ -118,8 +120,8 @@ TEST_CASE("an exported image is imported as it was") {
     for (std::size_t i = 0; i < 2; ++i) {
         CHECK(snapshot(after->layers[i].path) == snapshot(before->layers[i].path));
     }
-    CHECK_FALSE(image::ExportedImage::make(*from.store, "none:1", nullptr));
-    CHECK_FALSE(image::ExportedImage::make(*from.store, "host", nullptr));
+    CHECK_FALSE(image::ExportedImage::make(*from.store, "none:1", {}));
+    CHECK_FALSE(image::ExportedImage::make(*from.store, "host", {}));
 }
 
 TEST_CASE("with its original blobs an image keeps its documents") {

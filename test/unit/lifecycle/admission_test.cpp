@@ -39,7 +39,7 @@ struct Refused {
 TEST_CASE("admission: a plain request becomes a spec and a pending row") {
     auto request = valid();
     request.env = {{"A", "1"}, {"OPENSANDBOX_EGRESS_LOG_LEVEL", "debug"}};
-    request.resource_limits = {{"cpu", "500m"}, {"memory", "1Gi"}, {"disk", "whatever"}};
+    request.resource_limits = {{"cpu", "500m"}, {"memory", "1Gi"}};
     request.metadata = model::StringMap{};
     request.extensions = {{"opensandbox.extensions.a", "b"},
                           {"access.renew.extend.seconds", "600"},
@@ -112,8 +112,22 @@ TEST_CASE("admission: what breaks a rule or cannot be done is refused by name") 
          "networkPolicy"},
         {"cpu", [](CreateRequest& r) { r.resource_limits = {{"cpu", "zz"}}; }, parameter, bad,
          "Invalid resourceLimits.cpu: 'zz'"},
+        {"an extension of ours in another spelling",
+         [](CreateRequest& r) { r.extensions = {{"opensandbox.io/netwrok", "none"}}; }, parameter,
+         bad, "opensandbox.io/netwrok"},
+        {"isolation in other words",
+         [](CreateRequest& r) { r.extensions = {{"bootstrap.execd.isolation", "true"}}; },
+         parameter, bad, "bootstrap.execd.isolation"},
         {"tiny cpu", [](CreateRequest& r) { r.resource_limits = {{"cpu", "1m"}}; }, parameter, bad,
          "resourceLimits.cpu"},
+        {"huge cpu", [](CreateRequest& r) { r.resource_limits = {{"cpu", "1e300"}}; }, parameter,
+         bad, "Invalid resourceLimits.cpu: '1e300'; must be 1000000 cores or fewer."},
+        {"huge memory", [](CreateRequest& r) { r.resource_limits = {{"memory", "9000000Ti"}}; },
+         parameter, bad, "resourceLimits.memory"},
+        {"more memory", [](CreateRequest& r) { r.resource_limits = {{"memory", "1025Ti"}}; },
+         parameter, bad, "must be 1024Ti or less."},
+        {"huge gpu", [](CreateRequest& r) { r.resource_limits = {{"gpu", "65537"}}; }, parameter,
+         bad, "must be 65536 or fewer."},
         {"memory", [](CreateRequest& r) { r.resource_limits = {{"memory", "1.5Gi"}}; }, parameter,
          bad, "resourceLimits.memory"},
         {"tiny memory", [](CreateRequest& r) { r.resource_limits = {{"memory", "1Mi"}}; },

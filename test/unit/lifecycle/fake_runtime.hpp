@@ -36,6 +36,8 @@ class FakeRuntime : public runtime::Runtime {
         co_return address;
     }
 
+    [[nodiscard]] std::string image_digest(const std::string&) const override { return digest; }
+
     Awaitable<Status> destroy(const std::string& id) override {
         destroyed.push_back(id);
         if (hold_destroy) {
@@ -157,6 +159,7 @@ class FakeRuntime : public runtime::Runtime {
     std::vector<std::string> destroyed;
     std::map<std::string, runtime::AgentAddress> objects;
     std::map<std::string, runtime::Exit> exits;
+    std::string digest;  ///< of every image
     std::optional<Error> create_error;
     std::optional<Error> destroy_error;
     std::optional<runtime::Exit> exit_while_creating;

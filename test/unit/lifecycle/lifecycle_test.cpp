@@ -42,6 +42,21 @@ TEST_CASE("create: the row says Pending before anything is made, Running when it
     REQUIRE(pending.find("\"Pending\"") != std::string::npos);
 }
 
+TEST_CASE("create: what the image's name meant is told, also to a server that begins anew") {
+    LifecycleFixture f;
+    f.runtime.digest = "sha256:" + std::string(64, 'a');
+    f.start();
+    const std::string wanted = "\"resolvedImageDigest\":\"" + f.runtime.digest + "\"";
+    Result<Lifecycle::Created> made = Error();
+    f.loop.run(
+        [&]() -> Awaitable<void> { made = co_await f.life->create(f.request(), std::nullopt); });
+    REQUIRE(made);
+    CHECK(made->json.find(wanted) != std::string::npos);
+    CHECK(std::string(f.life->get(made->id).value()).find(wanted) != std::string::npos);
+    CHECK(f.life->list(ListQuery()).find(wanted) != std::string::npos);
+    CHECK(f.store->load_sandboxes()->front().sandbox.image_digest == f.runtime.digest);
+}
+
 TEST_CASE("create: a failure of the runtime leaves no row and names its code") {
     LifecycleFixture f;
     f.start();

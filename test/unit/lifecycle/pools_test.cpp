@@ -87,6 +87,48 @@ TEST_CASE("a create takes an idle sandbox and shows where it is from") {
     f.rest("p", 1, 0, 1);
 }
 
+TEST_CASE("any pool that suits: one that has a sandbox ready, else one with room") {
+    PoolFixture f;
+    f.runtime.digest = "sha256:" + std::string(64, 'a');
+    CHECK(f.take("*").error().wire() == "KUBERNETES::POOL_NOT_FOUND");
+    REQUIRE(f.make_pool("a", model::PoolCapacity(0, 0, 0, 1)));
+    REQUIRE(f.make_pool("b", model::PoolCapacity(1, 1, 0, 1)));
+    f.rest("b", 1, 0, 1);
+    const auto pool_of_made = [&](const Result<Lifecycle::Created>& made) {
+        REQUIRE(made);
+        const std::string json(f.life->get(made->id).value());
+        CHECK(json.find("resolvedImageDigest") == std::string::npos);
+        const auto at = json.find("\"poolRef\":\"") + 11;
+        return json.substr(at, 1);
+    };
+    model::CreateRequest other;
+    other.image = "python:3.12";
+    CHECK(f.take("*", other).error().message().find("image.uri") != std::string::npos);
+    CHECK(pool_of_made(f.take("*")) == "b");
+    CHECK(pool_of_made(f.take("*")) == "a");
+    CHECK(f.take("*").error().wire() == "KUBERNETES::POOL_CAPACITY_EXHAUSTED");
+}
+
+TEST_CASE(
+    "a pool whose template is not accepted any more makes nothing, and keeps nobody from "
+    "starting") {
+    PoolFixture f;
+    REQUIRE(f.make_pool("p", model::PoolCapacity(1, 1, 0, 3)));
+    f.rest("p", 1, 0, 1);
+    auto record = f.store->pools().load().value().front();
+    REQUIRE(f.store->pools().remove("", "p"));
+    record.pool.template_json =
+        R"({"image":{"uri":"host"},"networkPolicy":{"egress":[{"action":"allow","any":1}]}})";
+    REQUIRE(f.store->pools().insert(record));
+    f.restart();
+    f.rest("p", 0, 0, 0);
+    CHECK(f.runtime.objects.empty());
+    const auto refused = f.take("p");
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code() == ErrorCode::invalid_argument);
+    CHECK(refused.error().message().find("networkPolicy.egress.0") != std::string::npos);
+}
+
 TEST_CASE("variables and programs of a request make a sandbox of the pool's kind with them") {
     PoolFixture f;
     REQUIRE(f.make_pool("p", model::PoolCapacity(1, 1, 0, 3)));

@@ -1,5 +1,7 @@
 #include "model/create_request.hpp"
 
+#include "model/fork_request.hpp"
+#include "model/policy_request.hpp"
 #include "model/sandbox.hpp"
 
 #include <catch2/catch.hpp>
@@ -116,6 +118,38 @@ TEST_CASE("create: every field's rule is checked and named") {
         {R"("env":{"OPENSANDBOX_LIFECYCLE":"x"})", "value_error", "body.env"},
         {R"("credentialProxy":{"enabled":true})", "value_error", "body"},
         {R"("templateId":"t","timeout":60)", "value_error", "body"},
+        // What would widen or narrow trust if it were passed over.
+        {R"("networkPolicy":{"ingress":[]})", "extra_forbidden", "body.networkPolicy.ingress"},
+        {R"("networkPolicy":{"egress":[{"action":"allow","target":"a.b","methods":["GET"]}]})",
+         "extra_forbidden", "body.networkPolicy.egress.0.methods"},
+        {R"("networkPolicy":{"egress":[{"action":"allow"}]})", "value_error",
+         "body.networkPolicy.egress.0"},
+        {R"("networkPolicy":{"egress":[{"action":"allow","ports":[]}]})", "too_short",
+         "body.networkPolicy.egress.0.ports"},
+        {R"("networkPolicy":{"egress":[{"action":"allow","ports":443}]})", "list_type",
+         "body.networkPolicy.egress.0.ports"},
+        {R"("networkPolicy":{"egress":[{"action":"allow","ports":[443,0]}]})", "greater_than_equal",
+         "body.networkPolicy.egress.0.ports.1"},
+        {R"("networkPolicy":{"egress":[{"action":"allow","ports":[65536]}]})", "less_than_equal",
+         "body.networkPolicy.egress.0.ports.0"},
+        {R"("networkPolicy":{"egress":[{"action":"allow","target":"a.b","ports":[443]}]})",
+         "value_error", "body.networkPolicy.egress.0"},
+        {R"("credentialProxy":{"enabled":false,"interceptionMode":"all"})", "value_error",
+         "body.credentialProxy.interceptionMode"},
+        {R"("credentialProxy":{"enable":true})", "extra_forbidden", "body.credentialProxy.enable"},
+        {R"("volumes":[{"name":"a","mountPath":"/a","host":{"path":"/x"},"readonly":true}])",
+         "extra_forbidden", "body.volumes.0.readonly"},
+        {R"("volumes":[{"name":"a","mountPath":"/a","host":{"path":"/x","readOnly":true}}])",
+         "extra_forbidden", "body.volumes.0.host.readOnly"},
+        {R"("volumes":[{"name":"a","mountPath":"/a","host":{"path":"/x"},"createSubPathIfMissing":true}])",
+         "value_error", "body.volumes.0.createSubPathIfMissing"},
+        {R"("approvalPolicy":{})", "value_error", "body.approvalPolicy"},
+        {R"("features":[])", "value_error", "body.features"},
+        {R"("egress":{"authBindings":[]})", "value_error", "body.egress"},
+        {R"("lifecycle":{"idlePolicy":{"idleTimeoutSeconds":60}})", "value_error",
+         "body.lifecycle.idlePolicy"},
+        {R"("NetworkPolicy":{})", "value_error", "body.NetworkPolicy"},
+        {R"("secure-access":true)", "value_error", "body.secure-access"},
     };
     for (const BadField& field : bad) {
         auto errors = errors_of(with(field.members));
@@ -123,6 +157,61 @@ TEST_CASE("create: every field's rule is checked and named") {
         std::string text = model::to_text(errors);
         CHECK(text.substr(0, text.find(": ")) == field.where);
     }
+}
+
+TEST_CASE("create: what is not served says so by its name") {
+    CHECK(
+        errors_of(with(R"("lifecycle":{"idlePolicy":{}})"))[0].msg ==
+        "Value error, idlePolicy is not served: sandboxes are paused and resumed by request only.");
+}
+
+TEST_CASE("create: members that are null are absent, also those of newer clients") {
+    const auto request = request_of(
+        with(R"("approvalPolicy":null,"features":null,"lifecycle":{"idlePolicy":null},)"
+             R"("credentialProxy":{"enabled":false,"interceptionMode":null,"newer":null},)"
+             R"("networkPolicy":{"egress":[{"action":"allow","target":"a.b","ports":null}]},)"
+             R"("volumes":[{"name":"a","mountPath":"/a","host":{"path":"/x"},"newer":null}])"));
+    REQUIRE(request.network_policy);
+    CHECK(request.network_policy->egress[0].ports.empty());
+}
+
+TEST_CASE("create: rules have ports, and a target or not") {
+    const auto request = request_of(with(
+        R"("networkPolicy":{"defaultAction":"deny","egress":[)"
+        R"({"action":"allow","target":"10.0.0.0/8","ports":[443,"80"]},)"
+        R"({"action":"deny","ports":[25]},{"action":"allow","target":"fd00::1","ports":[1]}]})"));
+    REQUIRE(request.network_policy);
+    CHECK(model::to_json(*request.network_policy) ==
+          R"({"defaultAction":"deny","egress":[)"
+          R"({"action":"allow","target":"10.0.0.0/8","ports":[443,80]},)"
+          R"({"action":"deny","ports":[25]},{"action":"allow","target":"fd00::1","ports":[1]}]})");
+}
+
+TEST_CASE("policy bodies: ports as in a create, and nothing unknown") {
+    CHECK(model::check_rules_body(R"([{"action":"deny","ports":[25]}])").empty());
+    CHECK(model::check_rules_body(R"([{"action":"deny"}])").size() == 1);
+    CHECK(model::check_rules_body(R"([{"action":"deny","target":"a.b","x":1}])")[0].type ==
+          "extra_forbidden");
+    CHECK(model::check_rules_body(R"([{"action":"allow","target":"a.b","ports":[1]}])").size() ==
+          1);
+    CHECK(model::check_policy_body(R"({"ingress":[]})")[0].type == "extra_forbidden");
+    CHECK(model::check_policy_body(R"({"egress":[{"action":"allow"}]})").size() == 1);
+    CHECK(model::has_ports(R"({"egress":[{"action":"deny","ports":[25]}]})"));
+    CHECK(model::has_ports(R"([{"action":"deny","target":"10.0.0.1","ports":[25]}])"));
+    CHECK_FALSE(model::has_ports(R"([{"action":"deny","target":"10.0.0.1","ports":null}])"));
+}
+
+TEST_CASE("fork: overrides are refused, and what is unknown") {
+    const auto refusal = [](std::string_view body) {
+        auto parsed = model::parse_fork_request(body);
+        REQUIRE(std::holds_alternative<FieldErrors>(parsed));
+        return model::to_text(std::get<FieldErrors>(parsed));
+    };
+    CHECK(refusal(R"({"timeout":60,"overrides":{"networkPolicy":{}}})")
+              .starts_with("body.overrides: "));
+    CHECK(refusal(R"({"overrides":{}})").find("not served") != std::string::npos);
+    CHECK(refusal(R"({"networkPolicy":{}})").starts_with("body.networkPolicy: "));
+    CHECK(std::holds_alternative<model::ForkRequest>(model::parse_fork_request(R"({"count":2})")));
 }
 
 TEST_CASE("create: all broken fields are reported at once") {

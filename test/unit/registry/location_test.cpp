@@ -94,7 +94,8 @@ TEST_CASE("an address that a registry names is taken by its rules") {
     CHECK(wire.resolve("http://127.0.0.1/b", from));
     // A registry behind a proxy that ends TLS.
     CHECK(wire.resolve("http://registry.example/b", from)->origin.tls);
-    for (const char* url : {"", "x", "//blobs.example/b", "ftp://blobs.example", "https://a@b/"}) {
+    for (const char* url : {"", "x", "//blobs.example/b", "ftp://blobs.example", "https://a@b/",
+                            "/v2/x y", "/v2/x\r\nX-Injected: y", "https://blobs.example/b\x7f"}) {
         CAPTURE(url);
         CHECK_FALSE(wire.resolve(url, from));
     }

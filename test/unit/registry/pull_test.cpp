@@ -271,6 +271,57 @@ TEST_CASE("pulls of one image at a time are one") {
     CHECK(fake.count("GET", "/manifests/1") == 1);
 }
 
+TEST_CASE("a pull ends when the last of those who wait for it leave, also of a silent registry") {
+    Loop loop;
+    FakeRegistry fake(loop);
+    Puller puller(loop);
+    add_image(fake, "1", {noise(300'000)});
+    bool in_layer = false, cut = false;
+    fake.intercept = [&](http::Exchange& x) -> Awaitable<bool> {
+        std::string path(x.request().path());
+        auto at = path.find("/blobs/sha256:");
+        if (at == std::string::npos) co_return false;
+        const std::string& blob = fake.blobs[path.substr(at + 14)];
+        if (blob.size() < 100'000) co_return false;  // the config
+        http::ResponseHead head(200);
+        head.fields.set("Content-Length", std::to_string(blob.size()));
+        (void)co_await x.start(std::move(head));
+        (void)co_await x.write(std::string_view(blob).substr(0, 50'000));
+        in_layer = true;
+        co_await x.client_gone();
+        cut = true;
+        co_return true;
+    };
+    std::stop_source first, second;
+    std::optional<Error> first_end, second_end;
+    auto pull = [&](std::stop_token stop, std::optional<Error>& end) -> Awaitable<void> {
+        auto pulled = co_await puller.registries->pull(fake.name("app:1"), std::nullopt, nullptr,
+                                                       std::move(stop));
+        REQUIRE_FALSE(pulled);
+        end = pulled.error();
+    };
+    loop.run([&]() -> Awaitable<void> {
+        constexpr std::chrono::milliseconds step(1);
+        net::spawn(loop.executor(), pull(first.get_token(), first_end), "first");
+        net::spawn(loop.executor(), pull(second.get_token(), second_end), "second");
+        while (!in_layer)
+            co_await net::sleep_for(step);
+        first.request_stop();
+        while (!first_end)
+            co_await net::sleep_for(step);
+        CHECK(first_end->code() == ErrorCode::cancelled);
+        co_await net::sleep_for(std::chrono::milliseconds(20));
+        CHECK_FALSE(second_end);
+        CHECK_FALSE(cut);
+        second.request_stop();
+        while (!second_end || !cut)
+            co_await net::sleep_for(step);
+        CHECK(second_end->code() == ErrorCode::cancelled);
+        co_await puller.registries->stop(std::chrono::seconds(10));
+    });
+    CHECK(puller.is_clean());
+}
+
 TEST_CASE("an image that the registry does not have is not found") {
     Loop loop;
     FakeRegistry fake(loop);

@@ -1,12 +1,17 @@
 #include "runtime/native/confinement/capabilities.hpp"
 #include "runtime/native/confinement/seccomp_filter.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "unit/runtime/checks_in_child.hpp"
 #include "unit/runtime/outcome.hpp"
 
 #include <catch2/catch.hpp>
 #include <linux/netlink.h>
+#include <linux/sockios.h>
+#include <netinet/in.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -18,25 +23,10 @@
 #include <unistd.h>
 
 using namespace opensandbox;
+using opensandbox::runtime::test::errno_of;
+using opensandbox::runtime::test::in_child;
 using opensandbox::runtime::test::succeeded;
 using namespace opensandbox::runtime::native;
-
-namespace {
-
-/// Runs the checks in a child; returns the number of the first that failed, 0 for none.
-int in_child(const std::function<int()>& checks) {
-    const pid_t pid = ::fork();
-    if (pid == 0) ::_exit(checks());
-    int status = 0;
-    ::waitpid(pid, &status, 0);
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
-int errno_of(long result) {
-    return result < 0 ? errno : 0;
-}
-
-}  // namespace
 
 TEST_CASE("the filter refuses what reaches the kernel or the host", "[runtime][seccomp]") {
     auto filter = compile_seccomp_filter();
@@ -51,11 +41,12 @@ TEST_CASE("the filter refuses what reaches the kernel or the host", "[runtime][s
         if (errno_of(::syscall(SYS_clone3, nullptr, 0)) != ENOSYS) return 5;
         if (errno_of(::socket(AF_INET, SOCK_RAW, 1)) != EPERM) return 6;
         if (errno_of(::socket(AF_PACKET, SOCK_RAW, 0)) != EPERM) return 7;
-        if (errno_of(::socket(AF_VSOCK, SOCK_STREAM, 0)) != EPERM) return 8;
-        if (errno_of(::socket(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER)) != EPERM) return 9;
+        if (errno_of(::socket(AF_VSOCK, SOCK_STREAM, 0)) != EAFNOSUPPORT) return 8;
+        if (errno_of(::socket(AF_NETLINK, SOCK_RAW, NETLINK_NETFILTER)) != EPROTONOSUPPORT)
+            return 9;
         if (errno_of(::syscall(SYS_bpf, 0, nullptr, 0)) != EPERM) return 10;
-        if (errno_of(::syscall(SYS_keyctl, 0, 0, 0, 0, 0)) != EPERM) return 11;
-        if (errno_of(::syscall(SYS_io_uring_setup, 1, nullptr)) != EPERM) return 12;
+        if (errno_of(::syscall(SYS_keyctl, 0, 0, 0, 0, 0)) != ENOSYS) return 11;
+        if (errno_of(::syscall(SYS_io_uring_setup, 1, nullptr)) != ENOSYS) return 12;
         if (errno_of(::syscall(SYS_init_module, nullptr, 0, "")) != EPERM) return 13;
         if (errno_of(::syscall(SYS_open_by_handle_at, 0, nullptr, 0)) != EPERM) return 14;
         if (errno_of(::syscall(SYS_userfaultfd, 0)) != EPERM) return 15;
@@ -67,6 +58,75 @@ TEST_CASE("the filter refuses what reaches the kernel or the host", "[runtime][s
         if (errno_of(::syscall(100'000)) != ENOSYS) return 20;
         if (errno_of(::syscall(0x4000'0000 | 39)) != ENOSYS) return 21;
         return 0;
+    });
+    CHECK(failed == 0);
+}
+
+TEST_CASE("the filter answers as a kernel without what it keeps", "[runtime][seccomp]") {
+    auto filter = compile_seccomp_filter();
+    REQUIRE(succeeded(filter));
+    const int failed = in_child([&] {
+        ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        if (!install_seccomp_filter(*filter)) return 1;
+        constexpr int udp_lite = 136;
+        constexpr int mptcp = 262;
+        for (const int family : {AF_INET, AF_INET6}) {
+            if (errno_of(::socket(family, SOCK_STREAM, mptcp)) != EPROTONOSUPPORT) return 2;
+            if (errno_of(::socket(family, SOCK_STREAM, IPPROTO_SCTP)) != EPROTONOSUPPORT) return 3;
+            if (errno_of(::socket(family, SOCK_DGRAM, udp_lite)) != EPROTONOSUPPORT) return 4;
+            if (errno_of(::socket(family, SOCK_SEQPACKET, IPPROTO_SCTP)) != ESOCKTNOSUPPORT)
+                return 5;
+            if (errno_of(::socket(family, SOCK_DCCP, 0)) != ESOCKTNOSUPPORT) return 6;
+            if (errno_of(::socket(family, SOCK_STREAM, IPPROTO_TCP)) != 0) return 7;
+            if (errno_of(::socket(family, SOCK_DGRAM | SOCK_CLOEXEC, IPPROTO_UDP)) != 0) return 8;
+        }
+        // shadow's programs give up after any other answer.
+        if (errno_of(::socket(AF_NETLINK, SOCK_RAW, NETLINK_AUDIT)) != EPROTONOSUPPORT) return 9;
+        if (errno_of(::socket(AF_ALG, SOCK_SEQPACKET, 0)) != EAFNOSUPPORT) return 10;
+        int pair[2];
+        if (errno_of(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) != 0) return 11;
+        if (errno_of(::socketpair(AF_TIPC, SOCK_STREAM, 0, pair)) != EAFNOSUPPORT) return 12;
+        // The kernel takes 32 bits of each, so what lies above them hides nothing.
+        constexpr long above = 1L << 32;
+        if (errno_of(::syscall(SYS_socket, AF_INET | above, SOCK_STREAM, mptcp)) != EPROTONOSUPPORT)
+            return 13;
+        if (errno_of(::syscall(SYS_socket, AF_ALG | above, SOCK_SEQPACKET, 0)) != EAFNOSUPPORT)
+            return 14;
+        if (errno_of(::syscall(SYS_io_setup, 1, nullptr)) != ENOSYS) return 15;
+        if (errno_of(::syscall(SYS_get_mempolicy, 0, 0, 0, 0, 0)) != ENOSYS) return 16;
+        int discipline = 0;
+        if (errno_of(::ioctl(0, TIOCSETD, &discipline)) != EPERM) return 17;
+        if (errno_of(::ioctl(pair[0], SIOCGIFBR, nullptr)) != ENOPKG) return 18;
+        return 0;
+    });
+    CHECK(failed == 0);
+}
+
+TEST_CASE("the limit of core files cannot be changed, and nobody fails for it",
+          "[runtime][seccomp]") {
+    auto filter = compile_seccomp_filter();
+    REQUIRE(succeeded(filter));
+    const int failed = in_child([&] {
+        const rlimit one{1, 1};
+        if (::setrlimit(RLIMIT_CORE, &one) < 0) return 1;
+        ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        if (!install_seccomp_filter(*filter)) return 2;
+        rlimit seen{};
+        const auto stays = [&] {
+            return ::getrlimit(RLIMIT_CORE, &seen) == 0 && seen.rlim_cur == 1 && seen.rlim_max == 1;
+        };
+        const rlimit none{0, 0};
+        if (errno_of(::setrlimit(RLIMIT_CORE, &none)) != 0 || !stays()) return 3;
+        if (errno_of(::syscall(SYS_setrlimit, RLIMIT_CORE, &none)) != 0 || !stays()) return 4;
+        constexpr long above = 1L << 32;
+        if (::syscall(SYS_prlimit64, 0, RLIMIT_CORE | above, &none, nullptr) != 0 || !stays())
+            return 5;
+        if (::syscall(SYS_setrlimit, RLIMIT_CORE | above, &none) != 0 || !stays()) return 6;
+        if (errno_of(::syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, &seen)) != EPERM) return 7;
+        // Others are as ever.
+        const rlimit few{32, 32};
+        if (::setrlimit(RLIMIT_NOFILE, &few) < 0 || ::getrlimit(RLIMIT_NOFILE, &seen) < 0) return 8;
+        return seen.rlim_cur == 32 ? 0 : 9;
     });
     CHECK(failed == 0);
 }

@@ -128,6 +128,7 @@ TEST_CASE("hardening is on unless it is configured otherwise", "[runtime][docker
     CHECK(texts(host.at("CapDrop")) == options.drop_capabilities);
     CHECK_FALSE(host.contains("CapAdd"));
     CHECK(host.at("PidsLimit").to_number<int>() == 4096);
+    CHECK(json::serialize(host.at("Ulimits")) == R"([{"Name":"core","Soft":1,"Hard":1}])");
     CHECK_FALSE(host.contains("Runtime"));
     CHECK_FALSE(host.contains("RestartPolicy"));
     CHECK_FALSE(host.contains("AutoRemove"));

@@ -15,6 +15,17 @@ using namespace opensandbox::runtime::docker;
 
 namespace {
 
+/// What is said against a policy of one rule, given as model::to_json() has it; "" when nothing is.
+std::string refusal_of(std::string target, std::vector<std::int64_t> ports,
+                       const DockerOptions& options) {
+    SandboxSpec spec;
+    spec.network_policy.emplace();
+    spec.network_policy->egress.emplace_back("allow", std::move(target));
+    spec.network_policy->egress.back().ports = std::move(ports);
+    const Status checked = check_network_policy(spec, options);
+    return checked ? "" : checked.error().message();
+}
+
 /// The files and folders of a tar by name; folders have no content.
 std::map<std::string, std::string> entries_of(std::string_view tar) {
     constexpr std::size_t kBlock = 512;
@@ -157,4 +168,32 @@ TEST_CASE("behind a sidecar nobody can forge its mark or undo its rules", "[runt
     spec.isolation = true;
     options.drop_capabilities.clear();
     CHECK(dropped() == std::vector<std::string>{"NET_ADMIN", "NET_RAW"});
+}
+
+TEST_CASE("a policy that a sidecar would not enforce is refused before anything is made") {
+    DockerOptions own;
+    own.network_mode = "bridge";
+    CHECK(refusal_of("10.0.0.0/8", {443}, own) == "");
+    CHECK(refusal_of("", {25}, own) == "");
+    CHECK(refusal_of("http://x/", {}, own).starts_with("networkPolicy.egress[0].target: "));
+    CHECK(refusal_of("a.example", {443}, own).starts_with("networkPolicy.egress[0].ports: "));
+    DockerOptions names_only = own;
+    names_only.egress_mode = "dns";
+    CHECK(refusal_of("10.0.0.0/8", {443}, names_only).find("egress.mode") != std::string::npos);
+    CHECK(refusal_of("10.0.0.0/8", {}, names_only) == "");
+    DockerOptions foreign = own;
+    foreign.egress_image = "other/egress:1";
+    foreign.egress_mode = "dns+nft";
+    CHECK(refusal_of("10.0.0.0/8", {443}, foreign).find("egress.image") != std::string::npos);
+    CHECK(refusal_of("10.0.0.0/8", {}, foreign) == "");
+}
+
+TEST_CASE("an image's digest is known when its registries name one") {
+    const std::string one = "sha256:" + std::string(64, 'a');
+    const std::string two = "sha256:" + std::string(64, 'b');
+    CHECK(manifest_digest({}) == "");
+    CHECK(manifest_digest({"r/python@" + one}) == one);
+    CHECK(manifest_digest({"r/python@" + one, "s/python@" + one}) == one);
+    CHECK(manifest_digest({"r/python@" + one, "s/python@" + two}) == "");
+    CHECK(manifest_digest({"r/python@sha256:short"}) == "");
 }

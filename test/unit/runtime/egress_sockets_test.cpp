@@ -52,7 +52,8 @@ TEST_CASE("the egress API keeps its port when its holder ends late", "[runtime][
     const test_support::ScratchDirectory scratch;
     const auto record = scratch.path / "egress-port";
     const net::Ipv4Address gateway = net::Ipv4Address::loopback();
-    auto earlier = open_egress_sockets(gateway, std::nullopt, "127.0.0.1", record);
+    const auto listen = [](std::uint16_t& port) { return listen_on("127.0.0.1", port); };
+    auto earlier = open_egress_sockets(gateway, std::nullopt, listen, record);
     REQUIRE(earlier.has_value());
     const std::uint16_t port = earlier->api_port;
 
@@ -62,7 +63,7 @@ TEST_CASE("the egress API keeps its port when its holder ends late", "[runtime][
         held.reset();
     });
     *earlier = {};
-    auto later = open_egress_sockets(gateway, std::nullopt, "127.0.0.1", record);
+    auto later = open_egress_sockets(gateway, std::nullopt, listen, record);
     REQUIRE(later.has_value());
     CHECK(later->api_port == port);
 }

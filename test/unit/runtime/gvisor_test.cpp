@@ -96,7 +96,9 @@ TEST_CASE("gvisor: a guest reads what it was given, without what is the host's",
     CHECK(read->request.agent_token == "secret");
     CHECK(read->request.entrypoint == asked_for().entrypoint);
     CHECK(read->request.layers.empty());
-    CHECK(read->request.volumes.empty());
+    REQUIRE(read->request.volumes.size() == 2);
+    CHECK(read->request.volumes[0].target == "/data");
+    CHECK(read->request.volumes[0].source.empty());
     REQUIRE(read->filter.size() == 2);
     CHECK(read->filter[1].k == 1);
 }

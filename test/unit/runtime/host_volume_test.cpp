@@ -5,6 +5,7 @@
 
 #include <sys/stat.h>
 
+#include <filesystem>
 #include <fstream>
 
 using namespace opensandbox;
@@ -111,4 +112,23 @@ TEST_CASE("links lead neither out of what is allowed nor out of the volume", "[r
     auto through = resolve_host_volume(host_volume(root + "/link/mine"), {root + "/link"});
     REQUIRE(through);
     CHECK(*through == root + "/allowed/mine");
+}
+
+TEST_CASE("places where set-id programs give rights to users of the host", "[runtime][volume]") {
+    // Everybody may go there, and programs such as passwd have their rights.
+    CHECK(lends_rights("/usr/bin"));
+    // The kernel heeds no such bits there.
+    std::ifstream mounts("/proc/self/mounts");
+    std::string device, place, type, options;
+    for (std::string rest; mounts >> device >> place >> type >> options;) {
+        std::getline(mounts, rest);
+        if (type != "tmpfs" || options.find("nosuid") == std::string::npos) continue;
+        INFO(place);
+        CHECK_FALSE(lends_rights(place));
+    }
+    const test_support::ScratchDirectory scratch;
+    const std::filesystem::path inner = scratch.path / "shut" / "inner";
+    std::filesystem::create_directories(inner);
+    std::filesystem::permissions(scratch.path / "shut", std::filesystem::perms::owner_all);
+    CHECK_FALSE(lends_rights(inner.string()));
 }

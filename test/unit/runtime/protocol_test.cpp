@@ -21,8 +21,8 @@ CreateRequest sample_create() {
     request.snapshot_layers = {"6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11"};
     request.cpu_request = 0.25;
     request.memory_request = 1 << 20;
-    request.volumes = {{"data", "/srv/data", "sub", "/data", true, true, 0},
-                       {"tmpfs", "", "", "/scratch", false, false, 1 << 20}};
+    request.volumes = {{"data", "/srv/data", "sub", "/data", true, true, true, 0},
+                       {"tmpfs", "", "", "/scratch", false, false, false, 1 << 20}};
     request.claims = {"cache"};
     request.own_claims = {"cache"};
     request.start_seconds = 10;

@@ -71,6 +71,25 @@ TEST_CASE("layers are put aside at once and removed later; the rest stays", "[ru
     CHECK_FALSE(discarded.any());
 }
 
+TEST_CASE("slots are put aside whole, also those of later lives with the same name", "[runtime]") {
+    const test_support::ScratchDirectory scratch;
+    const auto slot = scratch.path / "s00000a";
+    const DiscardedLayers discarded(scratch.path);
+    for (int life = 0; life < 2; ++life) {
+        std::filesystem::create_directories(slot / "u" / "etc");
+        std::ofstream(slot / "u" / "etc" / "file") << "text";
+        REQUIRE(succeeded(discarded.take(slot)));
+        CHECK_FALSE(std::filesystem::exists(slot));
+    }
+    // One that is gone already is no failure.
+    REQUIRE(succeeded(discarded.take(slot)));
+    CHECK(discarded.any());
+    REQUIRE(succeeded(discarded.remove()));
+    CHECK_FALSE(discarded.any());
+    REQUIRE(succeeded(discarded.remove()));
+    CHECK(std::filesystem::is_empty(scratch.path));
+}
+
 TEST_CASE("a restart of the host is seen once", "[runtime]") {
     const test_support::ScratchDirectory scratch;
     std::filesystem::create_directories(scratch.path / "spawner");

@@ -166,6 +166,22 @@ TEST_CASE("what copies start from says what it is a copy of", "[runtime][fork]")
     CHECK(back->source->limits.pids == 7);
 }
 
+TEST_CASE("a snapshot remembers what guarded its source", "[runtime][snapshot]") {
+    SnapshotRecord record = sample();
+    CHECK_FALSE(parse_snapshot(format_snapshot(record))->egress.wanted);
+    record.egress.wanted = true;
+    record.egress.policy = R"({"defaultAction":"deny"})";
+    record.egress.environment = {{"OPENSANDBOX_EGRESS_A", "1"}};
+    record.egress.token = "secret";
+    const std::string text = format_snapshot(record);
+    CHECK(text.find("secret") == std::string::npos);
+    auto back = parse_snapshot(text);
+    REQUIRE(back.has_value());
+    CHECK(back->egress.wanted);
+    CHECK(back->egress.policy == record.egress.policy);
+    CHECK(back->egress.environment == record.egress.environment);
+}
+
 TEST_CASE("what is no snapshot's record is refused", "[runtime][snapshot]") {
     for (const char* text : {"", "[]", "{}", "{\"id\":1}", "nonsense"})
         CHECK_FALSE(succeeded(parse_snapshot(text)));

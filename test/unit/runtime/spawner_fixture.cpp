@@ -292,7 +292,33 @@ std::ostream& operator<<(std::ostream& out, const Census& census) {
     return out;
 }
 
+namespace {
+
+std::set<std::string> children_of(pid_t process) {
+    const std::string pid = std::to_string(process);
+    std::ifstream in("/proc/" + pid + "/task/" + pid + "/children");
+    std::set<std::string> out;
+    for (std::string child; in >> child;)
+        out.insert(child);
+    return out;
+}
+
+}  // namespace
+
+/// Files of what was deleted go later, and so does the process that removes them.
+void SpawnerFixture::await_rest() const {
+    std::set<std::string> last;
+    for (int round = 0, quiet = 0; round < 200 && quiet < 5; ++round) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        auto now = children_of(spawner_);
+        const bool same = now == last && !fs::exists(state_ / "sandboxes" / "gone");
+        quiet = same ? quiet + 1 : 0;
+        last = std::move(now);
+    }
+}
+
 Census SpawnerFixture::census() const {
+    await_rest();
     Census found;
     auto routes = net::RouteSocket::open();
     REQUIRE(routes.has_value());
@@ -312,10 +338,7 @@ Census SpawnerFixture::census() const {
     std::erase_if(found.cgroups, [](const std::string& path) { return !fs::is_directory(path); });
     add_names(state_ / "sandboxes", found.files);
     add_names(state_ / "spawner" / "journal", found.files);
-    const std::string pid = std::to_string(spawner_);
-    std::ifstream children("/proc/" + pid + "/task/" + pid + "/children");
-    for (std::string child; children >> child;)
-        found.processes.insert(child);
+    found.processes = children_of(spawner_);
     return found;
 }
 

@@ -68,6 +68,7 @@ class SpawnerFixture {
     void start_spawner();
     void kill_spawner();
     void connect();
+    /// Once nothing goes on that nobody waits for.
     [[nodiscard]] Census census() const;
     /// Waits until the pool has this many blanks.
     void wait_ready(std::uint64_t count);
@@ -80,6 +81,7 @@ class SpawnerFixture {
     static SandboxSpec shell(const std::string& script);
 
   private:
+    void await_rest() const;
     std::filesystem::path state_;
     std::string range_;
     std::uint32_t pool_size_;

@@ -117,4 +117,8 @@ TEST_CASE("a resource request that is no quantity is refused", "[runtime][spawne
     REQUIRE_FALSE(made.has_value());
     CHECK(made.error().code() == ErrorCode::invalid_argument);
     CHECK(made.error().message().find("resourceRequests.memory") != std::string::npos);
+    spec.resource_requests = {{"cpu", "1e300"}};
+    const auto huge = fixture.create(spec);
+    REQUIRE_FALSE(huge.has_value());
+    CHECK(huge.error().message().find("must be 1000000 cores or fewer") != std::string::npos);
 }

@@ -29,6 +29,17 @@ TEST_CASE("network policies are read and written") {
     CHECK_FALSE(decode_egress_status(R"({"policy":{"egress":[1]}})", true));
     CHECK_FALSE(decode_egress_status(R"({"policy":{"egress":[{"action":"allow"}]}})", true));
     CHECK(encode_rules({NetworkRule("deny", "x.y")}) == R"([{"action":"deny","target":"x.y"}])");
+    NetworkRule limited("allow", "10.0.0.0/8");
+    limited.ports = {443, 80};
+    NetworkRule everywhere("deny", "");
+    everywhere.ports = {25};
+    const std::string both = R"([{"action":"allow","target":"10.0.0.0/8","ports":[443,80]},)"
+                             R"({"action":"deny","ports":[25]}])";
+    CHECK(encode_rules({limited, everywhere}) == both);
+    auto shown =
+        decode_egress_status(R"({"policy":{"defaultAction":"deny","egress":)" + both + "}}", true);
+    REQUIRE(shown);
+    CHECK(encode_rules(shown->policy.egress) == both);
     CHECK(encode_targets({"a", "b"}) == R"(["a","b"])");
     NetworkPolicy policy;
     policy.default_action = "deny";

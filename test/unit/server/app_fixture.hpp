@@ -46,8 +46,12 @@ struct AppFixture : LifecycleFixture {
                                                            image_pool, loop.executor());
         services->public_host = "127.0.0.1";
         if (adjust) adjust(*services);
+        rooms = &services->rooms;
+        http::ServerOptions options;
+        options.tells_authorized = true;
         web = std::make_unique<http::test::TestServer>(
-            loop, server::App::handler(std::make_shared<server::App>(std::move(services))));
+            loop, server::App::handler(std::make_shared<server::App>(std::move(services))),
+            options);
         client = std::make_unique<http::Client>(loop.executor());
     }
     ~AppFixture() { image_pool.join(); }
@@ -91,6 +95,7 @@ struct AppFixture : LifecycleFixture {
     server::Config config;
     asio::thread_pool image_pool{2};
     std::unique_ptr<image::Store> images;
+    server::RequestRooms* rooms = nullptr;  ///< of the server
     std::unique_ptr<http::test::TestServer> web;
     std::unique_ptr<http::Client> client;
 };

@@ -178,7 +178,8 @@ TEST_CASE("endpoints: the agent directly, everything else through this server") 
     std::string host = "127.0.0.1:" + std::to_string(f.web->port);
     auto agent = f.get("/v1/sandboxes/" + id + "/endpoints/44772?use_server_proxy=false");
     REQUIRE(agent.status == 200);
-    REQUIRE(agent.body == R"({"endpoint":"127.0.0.1:41000","headers":{"X-EXECD-ACCESS-TOKEN":")" +
+    REQUIRE(agent.body == R"({"endpoint":"127.0.0.1:41000/proxy/44772",)"
+                          R"("headers":{"X-EXECD-ACCESS-TOKEN":")" +
                               token + "\"}}");
     REQUIRE(f.get("/v1/sandboxes/" + id + "/endpoints/44772?use_server_proxy=true").body ==
             R"({"endpoint":")" + host + "/v1/sandboxes/" + id +
@@ -262,7 +263,9 @@ TEST_CASE("metrics: events are counted, the page needs no key on this machine") 
 
 TEST_CASE("past the limit of concurrency the answer is 503") {
     AppFixture f;
-    f.config.limit_concurrency = 1;
+    server::RoomLimits limits;
+    limits.control = 1;
+    f.rooms->set_limits(limits);
     f.runtime.hold = std::make_shared<lifecycle::Latch>(f.loop.executor());
     bool ended = false;
     auto waiting = [&]() -> Awaitable<void> {
@@ -284,6 +287,29 @@ TEST_CASE("past the limit of concurrency the answer is 503") {
     f.runtime.hold->open();
     f.until([&] { return ended; });
     REQUIRE(f.get("/v1/sandboxes").status == 200);
+}
+
+TEST_CASE("a page without an origin of its own reads nothing of the API without a key") {
+    AppFixture f;
+    http::Fields opaque{{"Origin", "null"}, {"X-No-Key", "1"}};
+    for (const char* target : {"/v1/sandboxes", "/openapi.json", "/docs", "/health"}) {
+        INFO(target);
+        CHECK_FALSE(f.send("GET", target, "", opaque).fields.has("Access-Control-Allow-Origin"));
+    }
+    // One that was given a key may.
+    auto keyed = f.send("GET", "/v1/sandboxes", "", {{"Origin", "null"}});
+    CHECK(keyed.status == 200);
+    CHECK(keyed.field("Access-Control-Allow-Origin") == "null");
+    // What sandboxes answer their own pages may read.
+    auto own = f.send("GET", "/v1/sandboxes/none/proxy/80/", "", opaque);
+    CHECK(own.field("Access-Control-Allow-Origin") == "null");
+    AppFixture open("");
+    for (const char* method : {"GET", "POST"}) {
+        auto refused = open.send(method, "/v1/sandboxes", "{}", opaque);
+        CHECK(refused.status == 403);
+        CHECK(refused.code() == "OPAQUE_ORIGIN");
+        CHECK_FALSE(refused.fields.has("Access-Control-Allow-Origin"));
+    }
 }
 
 TEST_CASE("without a key configured everybody may ask") {

@@ -19,6 +19,11 @@ TEST_CASE("config: no line at all gives the defaults") {
     REQUIRE(config->port == 8080);
     REQUIRE_FALSE(config->api_key);
     REQUIRE(config->limit_concurrency == 1024);
+    REQUIRE(config->limit_without_key == 512);
+    REQUIRE(config->limit_connections == 16384);
+    REQUIRE(config->timeout_send == 60);
+    REQUIRE(config->limit_proxied == 1024);
+    REQUIRE(config->limit_per_sandbox == 256);
     REQUIRE(config->address_range == "10.77.0.0/16");
     REQUIRE(config->address_range6 == "auto");
     REQUIRE(config->pool == runtime::native::PoolSettings{8, 128, 60});
@@ -36,6 +41,9 @@ max_sandbox_timeout_seconds = 60
 timeout_keep_alive = 5
 timeout_graceful_shutdown = 0
 limit_concurrency = 0
+limit_concurrency_without_key = 7
+limit_connections = 8
+timeout_send = 9
 trusted_proxies = ["127.0.0.1", "10.9.0.0/16"]
 loop = "auto"
 [log]
@@ -75,6 +83,8 @@ dsn = "redis://127.0.0.1"
 consumer_concurrency = 2
 [proxy]
 resolve_internal = false
+limit_concurrency = 10
+limit_per_sandbox = 11
 [otel]
 enabled = true
 endpoint = "http://c:4318/v1/metrics"
@@ -100,6 +110,11 @@ else = 1
     REQUIRE(config->max_sandbox_timeout_seconds == 60);
     REQUIRE(config->timeout_keep_alive == 5);
     REQUIRE(config->limit_concurrency == 0);
+    REQUIRE(config->limit_without_key == 7);
+    REQUIRE(config->limit_connections == 8);
+    REQUIRE(config->timeout_send == 9);
+    REQUIRE(config->limit_proxied == 10);
+    REQUIRE(config->limit_per_sandbox == 11);
     REQUIRE(config->trusted_proxies.size() == 2);
     REQUIRE(config->trusted_proxies.back().to_string() == "10.9.0.0/16");
     REQUIRE(config->log_level == log::Level::debug);
@@ -146,6 +161,11 @@ TEST_CASE("config: a wrong value is refused naming section and key") {
         {"[server]\nmax_sandbox_timeout_seconds = 59", "server.max_sandbox_timeout_seconds"},
         {"[server]\ntimeout_keep_alive = 0", "server.timeout_keep_alive"},
         {"[server]\nlimit_concurrency = -1", "server.limit_concurrency"},
+        {"[server]\nlimit_concurrency_without_key = -1", "server.limit_concurrency_without_key"},
+        {"[server]\nlimit_connections = 7", "server.limit_connections"},
+        {"[server]\ntimeout_send = 0", "server.timeout_send"},
+        {"[proxy]\nlimit_concurrency = -1", "proxy.limit_concurrency"},
+        {"[proxy]\nlimit_per_sandbox = 1.5", "proxy.limit_per_sandbox"},
         {"[server]\ntrusted_proxies = \"10.0.0.1\"", "server.trusted_proxies"},
         {"[server]\ntrusted_proxies = [\"front.example\"]", "server.trusted_proxies"},
         {"[server]\ntrusted_proxies = [\"10.0.0.0/33\"]", "server.trusted_proxies"},

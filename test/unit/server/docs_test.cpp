@@ -37,6 +37,10 @@ TEST_CASE("the page loads nothing from elsewhere") {
     AppFixture f;
     auto answer = f.get("/docs");
     REQUIRE(answer.field("Content-Type") == "text/html; charset=utf-8");
+    REQUIRE_THAT(answer.field("Content-Security-Policy"), Contains("frame-ancestors 'none'"));
+    REQUIRE(answer.field("X-Frame-Options") == "DENY");
+    REQUIRE(answer.field("Cross-Origin-Opener-Policy") == "same-origin");
+    REQUIRE(answer.field("Cross-Origin-Resource-Policy") == "same-origin");
     REQUIRE_THAT(answer.field("Content-Security-Policy"), Contains("default-src 'none'"));
     REQUIRE_FALSE(std::regex_search(answer.body, std::regex("https?://|src=|@import|<link")));
     REQUIRE(f.get("/redoc").body == answer.body);

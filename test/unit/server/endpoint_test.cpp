@@ -25,7 +25,7 @@ TEST_CASE("direct endpoints follow the network mode") {
     CHECK(direct_endpoint(docker, "pub", "sb", 3000)->address == "pub:40001/proxy/3000");
     CHECK(direct_endpoint(docker, "pub", "sb", 3000)->through_agent);
     CHECK(direct_endpoint(docker, "pub", "sb", 18080)->address == "pub:40001/proxy/18080");
-    CHECK(direct_endpoint(docker, "pub", "sb", 44772)->address == "pub:40001");
+    CHECK(direct_endpoint(docker, "pub", "sb", 44772)->address == "pub:40001/proxy/44772");
 
     model::Endpoints host;
     host.host_network = true;
@@ -34,7 +34,7 @@ TEST_CASE("direct endpoints follow the network mode") {
     }
 
     model::Endpoints native(model::AgentAddress("127.0.0.1", 40001));
-    CHECK(direct_endpoint(native, "pub", "sb", 44772)->address == "pub:40001");
+    CHECK(direct_endpoint(native, "pub", "sb", 44772)->address == "pub:40001/proxy/44772");
     CHECK_FALSE(direct_endpoint(native, "pub", "sb", 8080));
     CHECK_FALSE(direct_endpoint(model::Endpoints(), "pub", "sb", 44772));
 }
@@ -46,6 +46,8 @@ TEST_CASE("clients that do not send headers of endpoints get the token in the pa
     CHECK_FALSE(ignores_endpoint_headers("OpenSandbox-Python-SDK/0.1.5"));
     CHECK_FALSE(ignores_endpoint_headers("curl/8"));
     CHECK(with_access_path("pub:40001", "t", std::nullopt) == "pub:40001/.access/t");
+    CHECK(with_access_path("pub:40001/proxy/44772", "t", 44772) ==
+          "pub:40001/.access/t/proxy/44772");
     CHECK(with_access_path("eip/p:40001/proxy/3000", "t", 3000) ==
           "eip/p:40001/.access/t/proxy/3000");
 }

@@ -48,21 +48,16 @@ struct ProxyFixture : AppFixture {
 
 constexpr const char* kOk = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 constexpr const char* kHandshake =
-    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+    "Connection: close, Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
     "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
 
 std::string handshake_to(const std::string& target) {
     return "GET " + target + " HTTP/1.1\r\nHost: h\r\n" + kHandshake + "\r\n";
 }
 
-/// The code of the close frame that ends `bytes`.
-int close_code(const std::string& bytes) {
-    auto at = bytes.find("\r\n\r\n");
-    REQUIRE(at != std::string::npos);
-    std::string frame = bytes.substr(at + 4);
-    REQUIRE(frame.size() >= 4);
-    REQUIRE(static_cast<unsigned char>(frame[0]) == 0x88);
-    return static_cast<unsigned char>(frame[2]) * 256 + static_cast<unsigned char>(frame[3]);
+/// The status of a raw answer.
+std::string status_of(const std::string& bytes) {
+    return bytes.substr(0, std::string("HTTP/1.1 nnn").size());
 }
 
 }  // namespace
@@ -218,13 +213,15 @@ TEST_CASE("proxy: a WebSocket is spliced both ways") {
     REQUIRE_THAT(seen, StartsWith("GET /proxy/8080/ws ") && Contains("Origin: http://o"));
 }
 
-TEST_CASE("proxy: a WebSocket that cannot be is accepted and closed with a code") {
-    ProxyFixture f("HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n");
-    REQUIRE(close_code(f.raw(handshake_to("/v1/sandboxes/none/proxy/80/ws"))) == 1011);
-    REQUIRE(close_code(f.raw(handshake_to(f.path("8080/ws")))) == 1008);
+TEST_CASE("proxy: a WebSocket is agreed to by the service or not at all") {
+    ProxyFixture f("HTTP/1.1 403 Forbidden\r\nX-Why: own\r\nContent-Length: 2\r\n\r\nno");
+    CHECK(status_of(f.raw(handshake_to("/v1/sandboxes/none/proxy/80/ws"))) == "HTTP/1.1 404");
+    auto own = f.raw(handshake_to(f.path("8080/ws")));
+    CHECK(status_of(own) == "HTTP/1.1 403");
+    CHECK_THAT(own, Contains("X-Why: own\r\n") && Catch::EndsWith("no"));
     f.runtime.listener(f.id, runtime::Exit());
     f.until([&] { return f.status(f.id).state == model::SandboxState::terminated; });
-    REQUIRE(close_code(f.raw(handshake_to(f.path("8080/ws")))) == 1011);
+    CHECK(status_of(f.raw(handshake_to(f.path("8080/ws")))) == "HTTP/1.1 502");
 }
 
 TEST_CASE("proxy: half a WebSocket handshake is a bad request") {
@@ -239,7 +236,7 @@ TEST_CASE("proxy: a failure behind the agent is told apart from a 502 of the ser
     auto refused = nothing.get(nothing.path("8001/x"));
     REQUIRE(refused.status == 502);
     REQUIRE(refused.code() == "BACKEND_CONNECTION_FAILED");
-    REQUIRE(close_code(nothing.raw(handshake_to(nothing.path("8001/ws")))) == 1011);
+    REQUIRE(status_of(nothing.raw(handshake_to(nothing.path("8001/ws")))) == "HTTP/1.1 502");
     ProxyFixture garbled(
         "HTTP/1.1 502 Bad Gateway\r\nX-EXECD-PROXY-ERROR: bad_gateway\r\nContent-Length: "
         "0\r\n\r\n");
@@ -251,4 +248,90 @@ TEST_CASE("proxy: a failure behind the agent is told apart from a 502 of the ser
     REQUIRE(late.code() == "BACKEND_TIMEOUT");
     ProxyFixture own("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 3\r\n\r\nown");
     REQUIRE(own.get(own.path("8001/x")).body == "own");
+}
+
+TEST_CASE("proxy: nothing with effect beyond the answer passes, and pages get an opaque origin") {
+    ProxyFixture f(
+        "HTTP/1.1 200 OK\r\nService-Worker-Allowed: /\r\nClear-Site-Data: \"*\"\r\n"
+        "Strict-Transport-Security: max-age=9\r\nAlt-Svc: h3=\":1\"\r\nNEL: {}\r\n"
+        "Report-To: {}\r\nAccept-CH: DPR\r\nUse-As-Dictionary: match=\"/*\"\r\n"
+        "Set-Cookie: a=1; Path=/\r\nWWW-Authenticate: Basic\r\nX-Own: kept\r\n"
+        "Content-Security-Policy: default-src 'self'\r\nContent-Length: 4\r\n\r\npage");
+    const std::string policy =
+        "Content-Security-Policy: sandbox allow-scripts allow-forms allow-popups allow-modals "
+        "allow-downloads\r\n";
+    // Node's fetch sends Sec-Fetch-Mode.
+    auto program = f.fetch(f.path("8080/x"), "User-Agent: node\r\nSec-Fetch-Mode: cors\r\n");
+    for (const char* dropped : {"Service-Worker-Allowed", "Clear-Site-Data", "Alt-Svc",
+                                "NEL:", "Strict-Transport", "Report-To", "Accept-CH", "Use-As-"}) {
+        INFO(dropped);
+        CHECK_THAT(program, !Contains(dropped));
+    }
+    CHECK_THAT(program, Contains(policy) && Contains("X-Own: kept\r\n") &&
+                            Contains("Content-Security-Policy: default-src 'self'\r\n") &&
+                            Contains("Set-Cookie: a=1; Path=/\r\n") &&
+                            Contains("WWW-Authenticate: Basic\r\n") && Catch::EndsWith("page"));
+    for (const char* sign :
+         {"User-Agent: Mozilla/5.0\r\n", "Origin: null\r\n", "Sec-Fetch-Site: none\r\n"}) {
+        INFO(sign);
+        auto browser = f.fetch(f.path("8080/x"), sign);
+        CHECK_THAT(browser, Contains(policy) && !Contains("Set-Cookie") &&
+                                !Contains("WWW-Authenticate") && Contains("X-Own: kept"));
+    }
+}
+
+TEST_CASE("proxy: service workers are refused before the sandbox is asked") {
+    ProxyFixture f(kOk);
+    for (const char* sign : {"Service-Worker: script\r\n", "Sec-Fetch-Dest: serviceworker\r\n"}) {
+        auto answer = f.fetch(f.path("8080/sw.js"), sign);
+        CHECK_THAT(answer, StartsWith("HTTP/1.1 403") && Contains("publish the port"));
+    }
+    CHECK(f.seen.empty());
+}
+
+TEST_CASE("proxy: requests without a key have room of their own, and one sandbox a part of it") {
+    ProxyFixture f(kOk);
+    auto gate = std::make_shared<lifecycle::Latch>(f.loop.executor());
+    ScriptedServer slow(f.loop, [&](net::Stream& stream, int) -> Awaitable<void> {
+        co_await receive_until(stream, "\r\n\r\n");
+        co_await gate->wait();
+        co_await send(stream, kOk);
+    });
+    f.runtime.agent = runtime::AgentAddress("127.0.0.1", slow.port);
+    std::string one = f.make();
+    std::string other = f.make();
+    server::RoomLimits limits;
+    limits.control = limits.proxied = 2;
+    limits.unauthorized = 3;
+    limits.per_sandbox = 2;
+    f.rooms->set_limits(limits);
+    auto target = [](const std::string& id) { return "/v1/sandboxes/" + id + "/proxy/44772/x"; };
+    int answered = 0;
+    auto hang = [&](std::string id, std::string fields) -> Awaitable<void> {
+        auto text = co_await talk(f.web->port, "GET " + target(id) +
+                                                   " HTTP/1.1\r\nHost: h\r\nConnection: "
+                                                   "close\r\n" +
+                                                   fields + "\r\n");
+        CHECK_THAT(text, Contains(" 200 "));
+        ++answered;
+    };
+    for (int i = 0; i < 2; ++i)
+        net::spawn(f.loop.executor(), hang(one, ""), "hanging");
+    f.until([&] { return slow.connections == 2; });
+    CHECK_THAT(f.fetch(target(one)), StartsWith("HTTP/1.1 503"));
+    net::spawn(f.loop.executor(), hang(other, ""), "hanging");
+    f.until([&] { return slow.connections == 3; });
+    CHECK_THAT(f.fetch(target(other)), StartsWith("HTTP/1.1 503"));
+    // Who has a key, or the sandbox's own token, does not notice.
+    CHECK(f.get("/v1/sandboxes").status == 200);
+    CHECK(f.send("GET", "/health", "", {{"X-No-Key", "1"}}).status == 200);
+    net::spawn(f.loop.executor(), hang(one, "OPEN-SANDBOX-API-KEY: secret\r\n"), "hanging");
+    net::spawn(f.loop.executor(),
+               hang(one, "X-EXECD-ACCESS-TOKEN: " + f.life->agent(one)->token + "\r\n"), "hanging");
+    f.until([&] { return slow.connections == 5; });
+    CHECK(f.get(target(one)).status == 503);
+    CHECK(f.get("/v1/sandboxes").status == 200);
+    gate->open();
+    f.until([&] { return answered == 5; });
+    CHECK_THAT(f.fetch(target(one)), StartsWith("HTTP/1.1 200"));
 }

@@ -140,11 +140,11 @@ TEST_CASE("renewal on access: a WebSocket counts when it connects") {
     std::string id = f.make(kRenewing);
     Timestamp before = f.expiry(id);
     f.loop.run([&]() -> Awaitable<void> {
-        co_await http::test::talk(f.web->port,
-                                  "GET /v1/sandboxes/" + id +
-                                      "/proxy/8000/ HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\n"
-                                      "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-                                      "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
+        co_await http::test::talk(
+            f.web->port, "GET /v1/sandboxes/" + id +
+                             "/proxy/8000/ HTTP/1.1\r\nHost: h\r\nConnection: close, Upgrade\r\n"
+                             "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
+                             "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n");
     });
     f.until([&] { return f.expiry(id) > before; });
     CHECK(f.expiry(id) > before);

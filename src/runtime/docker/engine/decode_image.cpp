@@ -1,8 +1,20 @@
+#include "image/digest.hpp"
 #include "runtime/docker/engine/decode.hpp"
 #include "runtime/docker/engine/document_reader.hpp"
 #include "runtime/docker/engine/failure.hpp"
 
 namespace opensandbox::runtime::docker {
+
+std::string manifest_digest(const std::vector<std::string>& repo_digests) {
+    std::string found;
+    for (const std::string& named : repo_digests) {
+        const std::string digest = named.substr(named.find('@') + 1);
+        if (image::digest_hex(digest).empty()) continue;
+        if (!found.empty() && found != digest) return {};
+        found = digest;
+    }
+    return found;
+}
 
 Result<ImageInfo> decode_image(const json::value& document) {
     DocumentReader read;

@@ -29,6 +29,10 @@ struct ImageInfo {
     StringMap labels;
 };
 
+/// "sha256:…" of an image's manifest by its `repo_digests` ("name@sha256:…"); empty when they name
+/// none, or more than one: then it is not known which was meant.
+std::string manifest_digest(const std::vector<std::string>& repo_digests);
+
 /// An image of the list, from GET /images/json.
 struct ImageSummary {
     ImageSummary() = default;

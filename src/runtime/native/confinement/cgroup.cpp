@@ -26,6 +26,9 @@ namespace {
 constexpr std::array<std::string_view, 5> wanted{"cpu", "memory", "pids", "freezer", "blkio"};
 constexpr std::array<std::string_view, 4> wanted_unified{"cpu", "memory", "pids", "io"};
 
+/// Bytes, of version 1.
+constexpr const char* socket_buffers = "67108864";
+
 std::vector<std::string> split(std::string_view text, char separator) {
     std::vector<std::string> parts;
     std::istringstream in{std::string(text)};
@@ -209,6 +212,10 @@ std::vector<CgroupHierarchy> find_hierarchies(std::string_view mounts) {
     return found;
 }
 
+bool can_hold_groups(const fs::path& directory) {
+    return ::access(directory.c_str(), W_OK) == 0;
+}
+
 Result<CgroupTree> CgroupTree::prepare(const std::string& group, bool delegated) {
     auto mounts = read_file("/proc/self/mounts");
     if (!mounts) return mounts.error();
@@ -219,6 +226,11 @@ Result<CgroupTree> CgroupTree::prepare(const std::string& group, bool delegated)
             if (!tree.unified) continue;
             tree.base = own_group(tree.base);
             if (::access((tree.base / "cgroup.procs").c_str(), W_OK) < 0) continue;
+        }
+        if (!can_hold_groups(tree.base)) {
+            log::warn("cgroups cannot be made",
+                      {{"path", tree.base.string()}, {"reason", std::strerror(errno)}});
+            continue;
         }
         if (tree.unified) {
             if (auto status = prepare_unified(tree, group); !status) return status.error();
@@ -266,6 +278,14 @@ std::set<std::string> CgroupTree::names() const {
     return found;
 }
 
+Status CgroupTree::limit_processes(std::uint64_t most) const {
+    for (const CgroupHierarchy& tree : hierarchies_) {
+        if (!tree.controllers.contains("pids")) continue;
+        return write_file(tree.base / "pids.max", std::to_string(most));
+    }
+    return {};
+}
+
 void CgroupTree::remove() const {
     for (const CgroupHierarchy& tree : hierarchies_) {
         if (::rmdir(tree.base.c_str()) < 0 && errno != ENOENT) {
@@ -281,6 +301,10 @@ Result<SlotCgroup> SlotCgroup::make(const CgroupTree& tree, std::string name) {
         if (hierarchy.on_demand) continue;
         const fs::path path = hierarchy.base / made.name_;
         if (::mkdir(path.c_str(), 0755) < 0) return last_error("mkdir " + path.string());
+        // Version 1 counts buffers of sockets apart from memory, and only from here on. Absent
+        // where the kernel does not.
+        if (!hierarchy.unified && hierarchy.controllers.contains("memory"))
+            (void)write_file(path / "memory.kmem.tcp.limit_in_bytes", socket_buffers);
     }
     return made;
 }

@@ -29,7 +29,11 @@ struct CgroupHierarchy {
 /// same controller the first wins. `base` is the mount point: the caller appends its directory.
 std::vector<CgroupHierarchy> find_hierarchies(std::string_view mounts);
 
-/// Our directory in each cgroup hierarchy of this host.
+/// Whether this process may make groups below `directory`; else errno says why not. Containers have
+/// hierarchies mounted read-only.
+bool can_hold_groups(const std::filesystem::path& directory);
+
+/// Our directory in each cgroup hierarchy of this host that can hold it.
 class CgroupTree {
   public:
     /// Makes `group` in every hierarchy and turns the controllers on below it. In a container whose
@@ -45,6 +49,8 @@ class CgroupTree {
     [[nodiscard]] bool limits(const std::string& controller) const;
     /// Names of the slots' directories in any hierarchy.
     [[nodiscard]] std::set<std::string> names() const;
+    /// What all slots may have together, in processes and threads.
+    Status limit_processes(std::uint64_t most) const;
     /// Removes our directories; they must be empty.
     void remove() const;
 

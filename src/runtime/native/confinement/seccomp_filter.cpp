@@ -1,14 +1,13 @@
 #include "runtime/native/confinement/seccomp_filter.hpp"
 
+#include "runtime/native/confinement/argument_rules.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/kernel/system_calls.hpp"
 
-#include <linux/netlink.h>
 #include <linux/seccomp.h>
 #include <seccomp.h>
 #include <sys/mman.h>
 #include <sys/personality.h>
-#include <sys/socket.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -64,27 +63,23 @@ scmp_arg_cmp masked(unsigned argument, std::uint64_t mask, std::uint64_t value) 
     return {argument, SCMP_CMP_MASKED_EQ, mask, value};
 }
 
-/// Socket families and types. Anything else, packets and raw sockets among them, answers EPERM.
-Status add_sockets(scmp_filter_ctx filter) {
-    constexpr std::uint64_t type_mask = 0xf;  // the rest are flags
-    for (const int family : {AF_UNIX, AF_INET, AF_INET6}) {
-        for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET}) {
-            const auto wanted = equals(0, static_cast<std::uint64_t>(family));
-            const auto kind = masked(1, type_mask, static_cast<std::uint64_t>(type));
-            if (auto s = add(filter, SCMP_ACT_ALLOW, "socket", {wanted, kind}); !s) return s;
-        }
+/// Programs have another way where a kernel lacks these, and no other after EPERM.
+Status add_absent(scmp_filter_ctx filter) {
+    for (const char* name : absent_system_calls()) {
+        if (auto s = add(filter, SCMP_ACT_ERRNO(ENOSYS), name, {}); !s) return s;
     }
-    // Name resolution and interface listing ask the routing tables.
-    return add(filter, SCMP_ACT_ALLOW, "socket", {equals(0, AF_NETLINK), equals(2, NETLINK_ROUTE)});
+    return {};
 }
 
-Status add_conditional(scmp_filter_ctx filter) {
-    // A new namespace of any kind would bring capabilities back; 0x80 is CLONE_NEWTIME.
-    constexpr std::uint64_t namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+/// A new namespace of any kind would bring capabilities back; 0x80 is CLONE_NEWTIME.
+constexpr std::uint64_t all_namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
                                          CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+/// Of these a broker makes none.
+constexpr std::uint64_t broker_lacks = CLONE_NEWUSER | CLONE_NEWCGROUP;
+
+/// `namespaces`: those that clone may not make.
+Status add_conditional(scmp_filter_ctx filter, std::uint64_t namespaces) {
     if (auto s = add(filter, SCMP_ACT_ALLOW, "clone", {masked(0, namespaces, 0)}); !s) return s;
-    // Its flags are in memory, out of the filter's sight; programs fall back to clone.
-    if (auto s = add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3", {}); !s) return s;
     for (const std::uint64_t persona :
          {0UL, 0x0008UL, 0x20000UL, 0x20008UL, 0x40000UL, 0xffffffffUL}) {
         if (auto s = add(filter, SCMP_ACT_ALLOW, "personality", {equals(0, persona)}); !s) return s;
@@ -122,9 +117,19 @@ std::vector<sock_filter> prologue(unsigned highest) {
     };
 }
 
-}  // namespace
+/// Mounts, and entering namespaces that the broker made.
+Status add_for_broker(scmp_filter_ctx filter) {
+    for (const char* name : {"mount", "umount2", "open_tree", "move_mount", "fsopen", "fsconfig",
+                             "fsmount", "mount_setattr", "setns"}) {
+        if (auto s = add(filter, SCMP_ACT_ALLOW, name, {}); !s) return s;
+    }
+    // A thread with a directory of its own.
+    return add(filter, SCMP_ACT_ALLOW, "unshare", {equals(0, CLONE_FS)});
+}
 
-Result<std::vector<sock_filter>> compile_seccomp_filter() {
+enum class Scope : std::uint8_t { sandbox, broker };
+
+Result<std::vector<sock_filter>> compile(Scope scope) {
     Filter filter(::seccomp_init(SCMP_ACT_ERRNO(EPERM)));
     if (!filter) return Error(ErrorCode::internal, "seccomp filter: cannot begin");
     scmp_filter_ctx context = filter.get();
@@ -132,13 +137,31 @@ Result<std::vector<sock_filter>> compile_seccomp_filter() {
     ::seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
     auto highest = add_plain(context, allowed_system_calls());
     if (!highest) return highest.error();
-    if (auto s = add_sockets(context); !s) return s.error();
-    if (auto s = add_conditional(context); !s) return s.error();
+    if (auto s = add_absent(context); !s) return s.error();
+    const bool broker = scope == Scope::broker;
+    if (auto s = add_conditional(context, broker ? broker_lacks : all_namespaces); !s) {
+        return s.error();
+    }
+    if (broker) {
+        if (auto s = add_for_broker(context); !s) return s.error();
+    }
     auto rest = export_program(context);
     if (!rest) return rest.error();
     auto program = prologue(*highest);
+    const auto by_argument = argument_rules();
+    program.insert(program.end(), by_argument.begin(), by_argument.end());
     program.insert(program.end(), rest->begin(), rest->end());
     return program;
+}
+
+}  // namespace
+
+Result<std::vector<sock_filter>> compile_seccomp_filter() {
+    return compile(Scope::sandbox);
+}
+
+Result<std::vector<sock_filter>> compile_broker_filter() {
+    return compile(Scope::broker);
 }
 
 Status install_seccomp_filter(std::span<const sock_filter> program) {

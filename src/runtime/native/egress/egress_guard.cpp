@@ -8,6 +8,7 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
@@ -39,6 +40,14 @@ EnforcerStart start_message(const Host& host, const Environment& settings) {
     start.intercept_port = host.egress_sockets.intercept_port;
     start.log_group = log_group(host.tag);
     start.settings = settings;
+    // The host's own resolvers, which may be on its loopback, are reached from there alone.
+    constexpr const char* upstream = "OPENSANDBOX_EGRESS_DNS_UPSTREAM";
+    const bool chosen = std::ranges::any_of(
+        settings, [&](const auto& item) { return item.first == upstream && !item.second.empty(); });
+    if (host.uplink && host.resolver_sockets.port != 0 && !chosen) {
+        start.settings.emplace_back(
+            upstream, start.gateway4 + ":" + std::to_string(host.resolver_sockets.port));
+    }
     return start;
 }
 
@@ -67,6 +76,11 @@ void EgressGuard::configure(Environment settings) {
 }
 
 void EgressGuard::guard(GuardRecord record, Guarded done) {
+    if (!host_->network()) {
+        return done(Error(ErrorCode::unsupported, "SANDBOX::INVALID_PARAMETER",
+                          "networkPolicy: sandboxes of this server have their loopback only; "
+                          "opensandbox doctor tells why."));
+    }
     if (auto s = records_.write(record); !s) return done(s.error());
     const std::string id = record.id;
     const GuardRecord& kept = guarded_.insert_or_assign(id, std::move(record)).first->second;

@@ -4,7 +4,6 @@
 #include "base/replace_file.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/network/gateway_socket.hpp"
-#include "runtime/native/network/listening_socket.hpp"
 
 #include <charconv>
 #include <chrono>
@@ -62,24 +61,24 @@ std::uint16_t recorded_port(const std::filesystem::path& record) {
 }
 
 /// The port that clients know, also when its holder is just ending. Nothing else runs yet.
-Result<UniqueFd> take_over(const std::string& host, std::uint16_t port) {
+Result<UniqueFd> take_over(const ListenForClients& listen, std::uint16_t port) {
     const auto until = std::chrono::steady_clock::now() + predecessor_time;
     for (;;) {
-        auto made = listen_on(host, port);
+        auto made = listen(port);
         if (made || std::chrono::steady_clock::now() > until) return made;
         std::this_thread::sleep_for(predecessor_interval);
     }
 }
 
-Result<UniqueFd> open_api(const std::string& host, const std::filesystem::path& record,
+Result<UniqueFd> open_api(const ListenForClients& listen, const std::filesystem::path& record,
                           std::uint16_t& port) {
     const std::uint16_t earlier = recorded_port(record);
     port = earlier;
-    auto made = earlier == 0 ? listen_on(host, port) : take_over(host, port);
+    auto made = earlier == 0 ? listen(port) : take_over(listen, port);
     if (!made && earlier != 0) {
         log::warn("the port of the egress API is taken; it gets another", {{"port", earlier}});
         port = 0;
-        made = listen_on(host, port);
+        made = listen(port);
     }
     if (!made) return made;
     if (port == earlier) return made;
@@ -100,7 +99,7 @@ std::vector<int> EgressSockets::descriptors() const {
 
 Result<EgressSockets> open_egress_sockets(net::Ipv4Address gateway,
                                           const std::optional<net::Ipv6Address>& gateway6,
-                                          const std::string& publish_host,
+                                          const ListenForClients& listen,
                                           const std::filesystem::path& record) {
     EgressSockets out;
     auto names = open_group(gateway, gateway6, true);
@@ -115,7 +114,7 @@ Result<EgressSockets> open_egress_sockets(net::Ipv4Address gateway,
     out.intercept4 = std::move(intercept->tcp4);
     out.intercept6 = std::move(intercept->tcp6);
     out.intercept_port = intercept->port;
-    auto api = open_api(publish_host, record, out.api_port);
+    auto api = open_api(listen, record, out.api_port);
     if (!api) return api.error().within("API");
     out.api = std::move(*api);
     return out;

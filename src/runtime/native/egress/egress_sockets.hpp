@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,10 +32,13 @@ struct EgressSockets {
     [[nodiscard]] std::vector<int> descriptors() const;
 };
 
+/// Listens where clients of the host reach the egress API; `port` as listen_on() has it.
+using ListenForClients = std::function<Result<UniqueFd>(std::uint16_t& port)>;
+
 /// `record` remembers the API's port from one spawner to the next, for clients that know it.
 Result<EgressSockets> open_egress_sockets(net::Ipv4Address gateway,
                                           const std::optional<net::Ipv6Address>& gateway6,
-                                          const std::string& publish_host,
+                                          const ListenForClients& listen,
                                           const std::filesystem::path& record);
 
 }  // namespace opensandbox::runtime::native

@@ -69,7 +69,11 @@ Result<Beginning> begin() {
 std::string format_guest_request(CreateRequest request, const std::vector<sock_filter>& filter) {
     request.layers.clear();
     request.snapshot_layers.clear();
-    request.volumes.clear();
+    // Of volumes it needs to know what is where, not whose it is outside.
+    for (VolumeMount& volume : request.volumes) {
+        volume.source.clear();
+        volume.sub_path.clear();
+    }
     request.usr.clear();
     const std::string message = encode(request);
     const std::uint64_t length = message.size();

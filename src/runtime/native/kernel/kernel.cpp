@@ -2,6 +2,7 @@
 
 #include <linux/sched.h>
 #include <sys/ioctl.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
@@ -45,8 +46,15 @@ Result<ClonedChild> clone_process(std::uint64_t flags, int cgroup) {
         args.flags |= CLONE_INTO_CGROUP;
         args.cgroup = static_cast<std::uint64_t>(cgroup);
     }
+    // Who made a user namespace may look at it, unless the process in it may not be looked at: for
+    // that root would need CAP_SYS_PTRACE. Until it takes ids of its own there is nobody else.
+    const int dumpable = ::prctl(PR_GET_DUMPABLE);
+    const bool shown = (flags & CLONE_NEWUSER) != 0 && dumpable == 0;
+    if (shown) ::prctl(PR_SET_DUMPABLE, 1);
     const long pid = ::syscall(SYS_clone3, &args, sizeof args);
-    if (pid < 0) return last_error("clone3");
+    const int failure = errno;
+    if (shown && pid != 0) ::prctl(PR_SET_DUMPABLE, 0);
+    if (pid < 0) return Error::from_errno(failure, "clone3");
     ClonedChild child;
     child.pid = static_cast<pid_t>(pid);
     if (pid > 0) child.pidfd.reset(pidfd);

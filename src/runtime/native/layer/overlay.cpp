@@ -108,6 +108,11 @@ Result<Overlay> build_overlay(const OverlaySpec& spec) {
         ::fsconfig(context.get(), FSCONFIG_SET_FLAG, "userxattr", nullptr, 0) < 0) {
         return last_error("overlay userxattr");
     }
+    // Nothing of a layer outlives its sandbox or the host's run, and snapshots copy what is in the
+    // page cache: what is thrown away next need not be written out first.
+    if (::fsconfig(context.get(), FSCONFIG_SET_FLAG, "volatile", nullptr, 0) < 0) {
+        return last_error("overlay volatile");
+    }
     {
         FileSystemIds as_slot(spec.id_base);
         auto status = configure(context.get(), FSCONFIG_CMD_CREATE, nullptr, 0);

@@ -23,7 +23,9 @@ constexpr std::string_view refuse_chain = "refuse";
 constexpr std::string_view shared_chain = "shared";
 constexpr std::string_view networks_map = "networks";
 constexpr std::string_view members_set = "members";
+constexpr std::string_view connections_set = "connections";
 constexpr std::uint16_t dns_port = 53;
+constexpr std::uint32_t most_links = 65'536;
 
 /// Before connection tracking (-200), so that forged packets leave no entry.
 constexpr std::int32_t before_tracking = -310;
@@ -96,6 +98,9 @@ class Table {
     void set(std::string_view name, net::nft::SetKind kind) {
         transaction_.add_set(family_, name_, name, kind);
     }
+    void set(std::string_view name, const net::nft::SetLayout& layout) {
+        transaction_.add_set(family_, name_, name, layout);
+    }
     void chain(std::string_view chain) {
         chain_ = chain;
         transaction_.add_chain(family_, name_, chain);
@@ -162,6 +167,17 @@ void write_prerouting(Table& table, const FirewallOptions& options) {
     table.rule(Rule().source_not_routed_back().count(denied).drop());
 }
 
+/// The host has one table of connections for all.
+void limit_connections(Table& table, const FirewallOptions& options) {
+    if (options.connections == 0) return;
+    table.rule(Rule()
+                   .from_interfaces(options.interface_prefix)
+                   .begins_connection()
+                   .more_connections(net::nft::KeyPart::Source::incoming_link, connections_set,
+                                     options.connections)
+                   .go_to(refuse_chain));
+}
+
 /// What is meant for this host itself, by whichever of its addresses.
 void write_input(Table& table, const FirewallOptions& options) {
     table.base_chain("input", "filter", Hook::input, before_filters);
@@ -169,6 +185,7 @@ void write_input(Table& table, const FirewallOptions& options) {
     table.rule(Rule().connection(net::nft::established | net::nft::related).accept());
     // A reset in answer to a packet out of its window would end the host's own connection.
     table.rule(Rule().connection(net::nft::invalid).count(denied).drop());
+    limit_connections(table, options);
     if (options.resolver_port != 0) {
         for (const std::uint8_t protocol : {IPPROTO_UDP, IPPROTO_TCP}) {
             table.rule(Rule()
@@ -210,6 +227,7 @@ void write_forward(Table& table, const FirewallOptions& options) {
     const auto& prefix = options.interface_prefix;
     table.base_chain("forward", "filter", Hook::forward, before_filters);
     table.rule(Rule().from_interfaces(prefix).connection(net::nft::invalid).count(denied).drop());
+    limit_connections(table, options);
     table.rule(Rule().from_interfaces(prefix).to_interfaces(prefix).go_to(shared_chain));
     table.rule(Rule()
                    .to_interfaces(prefix)
@@ -217,6 +235,17 @@ void write_forward(Table& table, const FirewallOptions& options) {
                    .accept());
     table.rule(Rule().to_interfaces(prefix).count(denied).drop());
     table.rule(Rule().not_from_interfaces(prefix).accept());
+    // Addresses that no sandbox has would follow the way out, to whoever has them there.
+    table.rule(Rule()
+                   .is_ipv4()
+                   .destination(options.range.network(), options.range.prefix())
+                   .go_to(refuse_chain));
+    if (options.range6) {
+        table.rule(Rule()
+                       .is_ipv6()
+                       .destination(options.range6->network(), options.range6->prefix())
+                       .go_to(refuse_chain));
+    }
     for (const auto& block : metadata_services)
         table.rule(Rule().is_ipv4().destination(block.network, block.prefix).go_to(refuse_chain));
     for (const auto& block : metadata_services6) {
@@ -257,6 +286,12 @@ Status install_firewall(const FirewallOptions& options) {
     table.counter(denied);
     table.set(networks_map, net::nft::SetKind::networks);
     table.set(members_set, net::nft::SetKind::members);
+    if (options.connections != 0) {
+        net::nft::SetLayout counted({net::nft::KeyField::link_name});
+        counted.dynamic = true;
+        counted.size = most_links;
+        table.set(connections_set, counted);
+    }
     write_refuse_chain(table);
     write_shared_chain(table);
     write_prerouting(table, options);

@@ -27,6 +27,10 @@ struct FirewallOptions {
     /// its own table sends there from somewhere else.
     std::vector<std::uint16_t> egress_ports;
 
+    /// Connections that a sandbox may have at once, as the host's tracking counts them; 0: no
+    /// limit, which needs less of the kernel.
+    std::uint32_t connections = 0;
+
     std::string table;     ///< nftables table, family inet; 1 to 255 bytes, [A-Za-z0-9_]
     net::Ipv4Range range;  ///< addresses of the sandboxes
     std::optional<net::Ipv6Range> range6;  ///< likewise; none: no IPv6 packet gets through
@@ -49,6 +53,8 @@ struct FirewallOptions {
 /// - does not reach another sandbox outside of their common network (join_network()), link-local
 ///   addresses (169.254.0.0/16 and fe80::/10), or the other addresses where clouds serve instance
 ///   metadata, also by way of NAT64;
+/// - does not leave for an address of the range that no sandbox has, nor begin another connection
+///   when the sandbox has as many as it may;
 /// - may go anywhere else, with the source rewritten to the host's.
 /// New connections are refused at once (TCP reset, otherwise ICMP "administratively prohibited")
 /// rather than dropped, so that programs inside see an error instead of a hang; packets that fit no

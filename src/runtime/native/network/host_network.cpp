@@ -7,6 +7,7 @@
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/network/firewall.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
+#include "runtime/native/network/pasta.hpp"
 #include "runtime/native/network/resolver.hpp"
 
 #include <arpa/inet.h>
@@ -36,7 +37,7 @@ std::string own_resolver_text(net::Ipv4Address gateway) {
 }
 
 /// The link that packets without a better way leave by decides how long they may be.
-std::uint32_t uplink_mtu() {
+std::uint32_t mtu_of_way_out() {
     constexpr std::uint32_t usual = 1500;
     constexpr std::uint32_t least = 576;
     constexpr std::uint32_t most = 65'535;
@@ -103,6 +104,17 @@ void prepare_resolver(Host& host) {
     host.resolver = own_resolver_text(host.gateway());
 }
 
+/// How many connections a sandbox has of those that this host can track. 0 where it tracks none.
+std::uint32_t share_of_connections() {
+    constexpr unsigned long sandboxes = 64;
+    constexpr unsigned long least = 256;
+    constexpr unsigned long most = 4096;
+    const std::string text = read_file_or_empty("/proc/sys/net/netfilter/nf_conntrack_max");
+    const unsigned long all = std::strtoul(text.c_str(), nullptr, 10);
+    if (all == 0) return 0;
+    return static_cast<std::uint32_t>(std::clamp(all / sandboxes, least, most));
+}
+
 /// What IPv6 asks of a link.
 constexpr std::uint32_t least_mtu = 1280;
 
@@ -122,6 +134,12 @@ std::string lack_of_ipv6(const Host& host) {
     return {};
 }
 
+/// Where it is on already, /proc/sys may be read-only, as in containers.
+Status turn_on(const char* setting) {
+    if (read_file_or_empty(setting).starts_with('1')) return {};
+    return write_file(setting, "1");
+}
+
 Status choose_range6(Host& host) {
     const std::string& wanted = host.options.address_range6;
     if (wanted == "none") return {};
@@ -139,7 +157,11 @@ Status choose_range6(Host& host) {
 }  // namespace
 
 Status prepare_network(Host& host) {
-    host.mtu = uplink_mtu();
+    host.mtu = host.uplink ? uplink_mtu : mtu_of_way_out();
+    // The namespace is the server's own.
+    if (host.uplink && host.uplink.ipv6()) {
+        (void)write_file("/proc/sys/net/ipv6/conf/all/forwarding", "1");
+    }
     host.ipv6_links =
         host.mtu >= least_mtu && !read_file_or_empty("/proc/sys/net/ipv6/conf/all/mtu").empty();
     if (auto s = choose_range6(host); !s) return s;
@@ -147,11 +169,14 @@ Status prepare_network(Host& host) {
     if (!routes) return routes.error();
     if (auto s = write_down_gateways(host); !s) return s;
     if (auto s = add_gateways(*routes, host); !s) return s;
-    if (auto s = write_file("/proc/sys/net/ipv4/ip_forward", "1"); !s) return s;
+    if (auto s = turn_on("/proc/sys/net/ipv4/ip_forward"); !s) return s;
     prepare_resolver(host);
     std::optional<net::Ipv6Address> gateway6;
     if (host.range6) gateway6 = host.gateway6();
-    auto egress = open_egress_sockets(host.gateway(), gateway6, host.options.publish_host,
+    const auto listen = [&host](std::uint16_t& port) {
+        return host.listen(host.options.publish_host, port);
+    };
+    auto egress = open_egress_sockets(host.gateway(), gateway6, listen,
                                       host.options.own_directory() / "egress-port");
     if (!egress) return egress.error().within("egress control");
     host.egress_sockets = std::move(*egress);
@@ -159,7 +184,15 @@ Status prepare_network(Host& host) {
     firewall.range6 = host.range6;
     firewall.resolver_port = host.resolver_sockets.port;
     firewall.egress_ports = {host.egress_sockets.dns_port, host.egress_sockets.intercept_port};
-    return install_firewall(firewall);
+    firewall.connections = share_of_connections();
+    auto installed = install_firewall(firewall);
+    if (installed || firewall.connections == 0) return installed;
+    // Kernels may lack what counts them.
+    const std::string reason = installed.error().message();
+    firewall.connections = 0;
+    installed = install_firewall(firewall);
+    if (installed) host.off.emplace_back("limits of connections (" + reason + ")");
+    return installed;
 }
 
 }  // namespace opensandbox::runtime::native

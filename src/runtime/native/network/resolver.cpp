@@ -39,21 +39,37 @@ Result<ResolverSockets> open_resolver_sockets(net::Ipv4Address gateway) {
 }
 
 Resolver::~Resolver() {
+    end_process();
+}
+
+Status Resolver::start_process(UniqueFd control) {
+    if (host_->uplink) {
+        const ResolverSockets& sockets = host_->resolver_sockets;
+        return host_->uplink.start_resolver(host_->range, control.get(), sockets.udp.get(),
+                                            sockets.tcp.get());
+    }
+    const pid_t pid = ::fork();
+    if (pid < 0) return last_error("fork");
+    if (pid == 0) run_resolver(*host_, std::move(control));
+    pid_ = pid;
+    return {};
+}
+
+/// One that is no child of ours ends with its socket.
+void Resolver::end_process() {
     watch_.reset();
     socket_.reset();
     if (pid_ <= 0) return;
     ::kill(pid_, SIGKILL);
     ::waitpid(pid_, nullptr, 0);
+    pid_ = 0;
 }
 
 Status Resolver::start() {
     if (host_->resolver_sockets.port == 0) return {};
     auto pair = message_pair();
     if (!pair) return pair.error();
-    const pid_t pid = ::fork();
-    if (pid < 0) return last_error("fork");
-    if (pid == 0) run_resolver(*host_, std::move(pair->second));
-    pid_ = pid;
+    if (auto s = start_process(std::move(pair->second)); !s) return s;
     socket_ = std::move(pair->first);
     watch_ = loop_->watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_end(); });
     for (const auto& [address, member] : members_)
@@ -63,11 +79,7 @@ Status Resolver::start() {
 
 void Resolver::on_end() {
     log::error("the resolver of sandboxes ended; another takes its place", {{"pid", pid_}});
-    watch_.reset();
-    socket_.reset();
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-    pid_ = 0;
+    end_process();
     loop_->run_after(restart_delay, [this] {
         if (auto s = start(); !s) {
             log::error("sandboxes have no resolver", {{"reason", s.error().message()}});

@@ -34,12 +34,14 @@ class Resolver {
     void remove(net::Ipv4Address address);
 
   private:
+    Status start_process(UniqueFd control);
+    void end_process();
     void on_end();
     void tell(const NetworkMember& member);
 
     EventLoop* loop_;
     const Host* host_;
-    pid_t pid_ = 0;
+    pid_t pid_ = 0;  ///< 0 also where the uplink's process is its parent
     UniqueFd socket_;
     EventLoop::Watch watch_;
     std::map<std::uint32_t, NetworkMember> members_;

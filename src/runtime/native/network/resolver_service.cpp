@@ -99,6 +99,14 @@ void ResolverService::stop() {
     if (tcp_) tcp_->close();
 }
 
+std::size_t ResolverService::most_queries_of(net::Ipv4Address client) const {
+    return client == range_.address(1) ? limits_.queries / 2 : limits_.queries_of_one;
+}
+
+std::size_t ResolverService::most_connections_of(net::Ipv4Address client) const {
+    return client == range_.address(1) ? limits_.connections / 2 : limits_.connections_of_one;
+}
+
 const dns::ResolverSettings& ResolverService::settings() {
     const auto now = std::chrono::steady_clock::now();
     if (now - looked_at_ < look_again) return settings_;
@@ -141,7 +149,7 @@ Awaitable<void> ResolverService::answer_udp(std::shared_ptr<ResolverService> sel
                                             std::string message, udp::endpoint client) {
     const net::Ipv4Address address = client.address().to_v4();
     const Turn turn(self->queries_, self->query_count_, address, self->limits_.queries,
-                    self->limits_.queries_of_one);
+                    self->most_queries_of(address));
     // Whoever asks for more than its share waits and asks again.
     if (!turn.taken()) co_return;
     std::string reply = co_await self->resolve(address, std::move(message), false);
@@ -170,7 +178,7 @@ Awaitable<void> ResolverService::answer_tcp(std::shared_ptr<ResolverService> sel
                                             std::shared_ptr<net::Stream> client,
                                             net::Ipv4Address address) {
     const Turn turn(self->connections_, self->connection_count_, address, self->limits_.connections,
-                    self->limits_.connections_of_one);
+                    self->most_connections_of(address));
     if (!turn.taken()) co_return;
     net::Deadline deadline(self->executor_, self->limits_.idle, [client] { client->close(); });
     while (!self->stopped_) {
@@ -179,7 +187,7 @@ Awaitable<void> ResolverService::answer_tcp(std::shared_ptr<ResolverService> sel
         std::string reply;
         {
             const Turn query(self->queries_, self->query_count_, address, self->limits_.queries,
-                             self->limits_.queries_of_one);
+                             self->most_queries_of(address));
             if (!query.taken()) co_return;
             // The answer has its own limits of time.
             deadline.extend(self->limits_.patience * (self->limits_.tries + 1));

@@ -61,6 +61,9 @@ class ResolverService : public std::enable_shared_from_this<ResolverService> {
     Awaitable<Result<std::string>> ask_tcp(asio::ip::address server, std::string message,
                                            net::dns::Question question);
     const net::dns::ResolverSettings& settings();
+    /// From the gateway's own address egress control asks, for all that it guards.
+    [[nodiscard]] std::size_t most_queries_of(net::Ipv4Address client) const;
+    [[nodiscard]] std::size_t most_connections_of(net::Ipv4Address client) const;
 
     asio::any_io_executor executor_;
     net::Ipv4Range range_;

@@ -1,7 +1,6 @@
 #include "base/remove_tree.hpp"
 #include "runtime/native/layer/layer_image.hpp"
 #include "runtime/native/layer/overlay.hpp"
-#include "runtime/native/network/listening_socket.hpp"
 #include "runtime/native/sandbox/sandbox_table.hpp"
 #include "runtime/native/sandbox/volume_mount.hpp"
 #include "runtime/native/spawner/message_socket.hpp"
@@ -21,7 +20,7 @@ namespace opensandbox::runtime::native {
 /// What the slot gets: the listener, its root, and for the host's image a /usr.
 Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const {
     std::vector<UniqueFd> out;
-    auto listener = listen_on(host_->options.publish_host, sandbox.port);
+    auto listener = host_->listen(host_->options.publish_host, sandbox.port);
     if (!listener) return listener.error().within("listener");
     out.push_back(std::move(*listener));
     std::vector<std::string> lowers;
@@ -54,6 +53,7 @@ Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const 
         if (auto s = restore_usr(sandbox); !s) return s.error().within("/usr");
         out.push_back(std::move(sandbox.parts.usr));
     }
+    sandbox.lends = std::ranges::any_of(sandbox.request.volumes, &VolumeMount::reachable);
     for (const VolumeMount& volume : sandbox.request.volumes) {
         if (volume.source.empty()) continue;
         auto mount =
@@ -63,7 +63,7 @@ Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const 
     }
     for (const std::uint32_t inside : sandbox.request.published) {
         std::uint16_t outside = 0;
-        auto published = listen_on(host_->options.publish_host, outside);
+        auto published = host_->listen(host_->options.publish_host, outside);
         if (!published) return published.error().within("published port");
         out.push_back(std::move(*published));
         sandbox.published.emplace_back(static_cast<std::uint16_t>(inside), outside);
@@ -82,9 +82,10 @@ Status SandboxTable::restore_usr(Sandbox& sandbox) const {
     lowers.emplace_back("/usr");
     // Two overlays cannot share a writable layer.
     sandbox.parts.usr.reset();
-    if (auto s = make_usr_layers(layer_directory(host_->slot_directory(sandbox.parts.slot))); !s) {
-        return s;
-    }
+    const auto layers = layer_directory(host_->slot_directory(sandbox.parts.slot));
+    // The kernel mounts none over the working directory of one that was never written out.
+    if (auto s = remove_tree(layers / "w2"); !s) return s;
+    if (auto s = make_usr_layers(layers); !s) return s;
     OverlaySpec spec;
     spec.lowers = lowers;
     spec.user_namespace = sandbox.parts.user_namespace.get();
@@ -167,7 +168,8 @@ Status SandboxTable::choose_network(const Sandbox& sandbox) {
     if (!host_->network()) {
         if (request.limits.network_rate == 0 && request.network.empty()) return {};
         return Error(ErrorCode::unsupported, "SANDBOX::INVALID_PARAMETER",
-                     "network: sandboxes of an ordinary user's server have their loopback only.");
+                     "sandboxes of this server have their loopback only; opensandbox "
+                     "doctor tells why.");
     }
     if (request.no_network || request.limits.network_rate > 0) {
         auto routes = net::RouteSocket::open();

@@ -26,7 +26,6 @@ Result<std::vector<SlotId>> SandboxTable::adopt() {
         slots.push_back(entry.slot);
     }
     remove_gone_claims();
-    remove_discarded_layers();
     return slots;
 }
 
@@ -91,19 +90,6 @@ void SandboxTable::end_with_host(Sandbox& sandbox) {
         log::warn("the writable layer of a sandbox stays until it is deleted",
                   {{"sandbox", sandbox.id}, {"reason", s.error().message()}});
     }
-}
-
-void SandboxTable::remove_discarded_layers() {
-    const DiscardedLayers discarded(host_->options.sandboxes_directory());
-    if (!discarded.any()) return;
-    BackgroundJobs::Job job;
-    job.work = [discarded] { return discarded.remove(); };
-    job.done = [](const Status& status) {
-        if (status) return;
-        log::error("writable layers of ended sandboxes stay",
-                   {{"reason", status.error().message()}});
-    };
-    jobs_.start(std::move(job));
 }
 
 bool SandboxTable::at_rest() const {

@@ -68,6 +68,25 @@ SandboxDescription describe(const CreateRequest& request) {
     return out;
 }
 
+void add_egress(const EgressTerms& terms, json::object& out) {
+    if (!terms.wanted) return;
+    json::object settings;
+    for (const auto& [name, value] : terms.environment)
+        settings[name] = value;
+    out["networkPolicy"] = terms.policy;
+    out["egressEnvironment"] = std::move(settings);
+}
+
+Result<EgressTerms> parse_egress(const json::object& object) {
+    EgressTerms out;
+    Status status;
+    out.wanted = json::find(object, "networkPolicy") != nullptr;
+    out.policy = take(json::get_string(object, "networkPolicy"), status);
+    out.environment = take(json::get_string_map(object, "egressEnvironment"), status);
+    if (!status) return status.error();
+    return out;
+}
+
 std::string format_description(const SandboxDescription& description) {
     json::object environment;
     for (const auto& [name, value] : description.environment)
@@ -88,13 +107,7 @@ std::string format_description(const SandboxDescription& description) {
     out["hostname"] = description.hostname;
     out["network"] = description.network;
     out["noNetwork"] = description.no_network;
-    if (description.egress.wanted) {
-        json::object settings;
-        for (const auto& [name, value] : description.egress.environment)
-            settings[name] = value;
-        out["networkPolicy"] = description.egress.policy;
-        out["egressEnvironment"] = std::move(settings);
-    }
+    add_egress(description.egress, out);
     json::array published;
     for (const auto& [inside, outside] : description.published)
         published.push_back({inside, outside});
@@ -134,9 +147,9 @@ Result<SandboxDescription> parse_description(std::string_view text) {
     out.hostname = take(json::get_string(object, "hostname"), status);
     out.network = take(json::get_string(object, "network"), status);
     out.no_network = take(json::get_bool(object, "noNetwork"), status);
-    out.egress.wanted = json::find(object, "networkPolicy") != nullptr;
-    out.egress.policy = take(json::get_string(object, "networkPolicy"), status);
-    out.egress.environment = take(json::get_string_map(object, "egressEnvironment"), status);
+    auto egress = parse_egress(object);
+    if (!egress) return egress.error();
+    out.egress = std::move(*egress);
     auto published = take_ports(object);
     if (!published) return published.error();
     out.published = std::move(*published);

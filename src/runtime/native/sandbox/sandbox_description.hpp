@@ -1,6 +1,7 @@
 #pragma once
 
 #include "base/clock.hpp"
+#include "json/document.hpp"
 #include "runtime/native/image_origin.hpp"
 #include "runtime/native/spawner/protocol.hpp"
 
@@ -35,6 +36,11 @@ SandboxDescription describe(const CreateRequest& request);
 std::string format_description(const SandboxDescription& description);
 /// invalid_argument names the member.
 Result<SandboxDescription> parse_description(std::string_view text);
+
+/// Two members of a JSON object, absent where nothing is guarded; the token is left out.
+void add_egress(const EgressTerms& terms, json::object& out);
+/// invalid_argument names the member.
+Result<EgressTerms> parse_egress(const json::object& object);
 
 /// Below a slot's directory.
 Status write_description(const std::filesystem::path& slot, const SandboxDescription& description);

@@ -135,8 +135,9 @@ void SandboxTable::copy_layers(const Entry& sandbox) {
     record.layers.insert(record.layers.end(), description->snapshot_layers.begin(),
                          description->snapshot_layers.end());
     record.image = description->image;
+    record.egress = egress_->terms(sandbox->id);
     if (sandbox->copying->for_copies) {
-        description->egress = egress_->terms(sandbox->id);
+        description->egress = std::exchange(record.egress, {});
         record.source = std::move(*description);
     }
     if (record.layers.size() + record.image.layers.size() > max_lowers) {

@@ -127,7 +127,7 @@ void SandboxTable::on_slot(const Entry& sandbox) {
     auto received = receive_message(sandbox->parts.control.get());
     const auto message =
         received && !received->closed ? decode(received->bytes) : Result<Message>(Error());
-    if (message && std::holds_alternative<SlotReady>(*message)) return on_ready(*sandbox);
+    if (message && std::holds_alternative<SlotReady>(*message)) return on_ready(sandbox);
     if (message) {
         if (const auto* failed = std::get_if<FailedReply>(&*message)) {
             return fail(sandbox, failed->error);
@@ -136,9 +136,10 @@ void SandboxTable::on_slot(const Entry& sandbox) {
     fail(sandbox, Error(ErrorCode::internal, "the sandbox ended before it was ready"));
 }
 
-void SandboxTable::on_ready(Sandbox& sandbox) {
+void SandboxTable::on_ready(const Entry& entry) {
+    Sandbox& sandbox = *entry;
     sandbox.control_watch.reset();
-    sandbox.parts.control.reset();
+    offer_broker(entry);
     sandbox.parts.user_namespace.reset();
     // Dissolving mounts costs; that waits for a quiet moment.
     auto scaffold = std::make_shared<std::vector<UniqueFd>>(std::move(sandbox.scaffold));
@@ -195,6 +196,7 @@ void SandboxTable::on_death(const Entry& sandbox) {
         sandbox->failure = Error(ErrorCode::internal, "the sandbox ended before it was ready");
     }
     sandbox->control_watch.reset();
+    drop_control(*sandbox);
     if (sandbox->failure || !sandbox->destroyed.empty()) return remove(sandbox);
     sandbox->exit = explain(*sandbox, end.value_or(ProcessEnd{-1, 0}));
     sandbox->state = State::exited;
@@ -254,6 +256,7 @@ void SandboxTable::remove(const Entry& sandbox) {
     const SlotId slot = sandbox->parts.slot;
     networks_->leave(slot);
     egress_->release(sandbox->id);
+    drop_control(*sandbox);
     // Mounts and namespaces go with the last descriptor.
     sandbox->parts = {};
     sandbox->scaffold.clear();

@@ -110,6 +110,9 @@ class SandboxTable {
         std::optional<Error> failure;  ///< of the creation, told once all is removed
         EventLoop::Watch control_watch;
         EventLoop::Watch death_watch;
+        EventLoop::Watch broker_watch;  ///< until the agent asks for a broker
+        EventLoop::Clock::duration broker_delay{};
+        bool lends = false;  ///< users of the host can reach a volume that it writes to
         int death_checks = 0;
         bool paused = false;    ///< by request
         bool freezing = false;  ///< for a pause or a snapshot
@@ -124,6 +127,13 @@ class SandboxTable {
         bool from_warm = false;  ///< its slot waited warm and has to be told what it is now
     };
     using Entry = std::shared_ptr<Sandbox>;
+    /// A process that makes the isolated sessions of a sandbox. It is kept until it is reaped, by
+    /// which the sandbox may be forgotten.
+    struct Broker {
+        BrokerParts parts;
+        std::weak_ptr<Sandbox> sandbox;
+        EventLoop::Watch death;
+    };
 
     void begin(const Entry& sandbox, EventLoop::Clock::duration allowed);
     void guard_first(const Entry& sandbox);
@@ -153,7 +163,14 @@ class SandboxTable {
     [[nodiscard]] JournalEntry journal_entry(const Sandbox& sandbox) const;
     void watch_death(const Entry& sandbox);
     void on_slot(const Entry& sandbox);
-    void on_ready(Sandbox& sandbox);
+    void on_ready(const Entry& sandbox);
+    void offer_broker(const Entry& sandbox);
+    void start_broker(const Entry& sandbox);
+    void refuse_broker(const Sandbox& sandbox, const std::string& reason);
+    void on_broker(const std::weak_ptr<Sandbox>& sandbox, Result<BrokerParts> parts);
+    void on_broker_death(pid_t pid);
+    void start_broker_later(const std::weak_ptr<Sandbox>& sandbox);
+    void drop_control(Sandbox& sandbox);
     void answer(Sandbox& sandbox, Result<HostPorts> ports);
     void fail(const Entry& sandbox, Error error);
     void on_death(const Entry& sandbox);
@@ -162,7 +179,6 @@ class SandboxTable {
     void forget(const Entry& sandbox, const Status& status);
     void adopt_one(const JournalEntry& entry);
     void end_with_host(Sandbox& sandbox);
-    void remove_discarded_layers();
     [[nodiscard]] Freezer freezer(const Sandbox& sandbox) const;
     Result<Entry> find(const std::string& id) const;
     Result<Entry> find_running(const std::string& id) const;
@@ -187,6 +203,7 @@ class SandboxTable {
     std::string boot_ = boot_id();
     Exited exited_;
     std::map<std::string, Entry> sandboxes_;
+    std::map<pid_t, Broker> brokers_;
     WarmSlots warm_;
     std::map<std::uint32_t, Entry> warming_;  ///< by serial: warm slots, ready or being made
     bool tending_soon_ = false;

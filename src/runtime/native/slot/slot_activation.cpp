@@ -1,5 +1,6 @@
 #include "runtime/native/confinement/capabilities.hpp"
 #include "runtime/native/confinement/seccomp_filter.hpp"
+#include "runtime/native/confinement/set_id_supervisor.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/sandbox/volume_mount.hpp"
 #include "runtime/native/slot/slot_process.hpp"
@@ -128,8 +129,6 @@ Status take_root(const Host& host, SlotId slot, const CreateRequest& request, Ac
 }
 
 Status set_resource_limits(std::uint64_t open_files) {
-    const rlimit no_core{0, 0};
-    if (::setrlimit(RLIMIT_CORE, &no_core) < 0) return last_error("limit core files");
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) < 0) return last_error("read the limit of files");
     files.rlim_max = std::min<rlim_t>(files.rlim_max, 1'048'576);
@@ -233,6 +232,7 @@ Result<Activated> confine(const CreateRequest& request, std::span<const sock_fil
     if (!user) return user.error();
     if (auto s = fence_in(filter, request.limits.open_files); !s)
         return s.error().within("fence in");
+    if (auto s = keep_set_id_off_volumes(request.volumes); !s) return s.error().within("volumes");
     Activated result;
     result.uid = user->uid;
     result.gid = user->gid;

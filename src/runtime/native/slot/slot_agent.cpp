@@ -7,6 +7,7 @@
 #include "runtime/native/spawner/message_socket.hpp"
 
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -78,7 +79,10 @@ Status settle_process() {
     ::setsid();
     ::umask(022);
     rename_process("opensandbox exec");
-    return {};
+    // 1 and not 0: where core_pattern names a program the kernel starts it at every other limit, as
+    // root of the host. The filter keeps it there.
+    const rlimit no_core{1, 1};
+    return check(::setrlimit(RLIMIT_CORE, &no_core), "limit core files");
 }
 
 Status answer(const Message& message) {
@@ -116,8 +120,9 @@ agent::AgentOptions agent_options(Beginning beginning) {
     options.init = true;
     if (!only_waits(request.entrypoint)) options.entrypoint = std::move(request.entrypoint);
     options.hooks = std::move(request.hooks);
+    if (beginning.brokered) options.isolation_host = control_descriptor;
     options.on_ready = [number = request.request,
-                        keep = beginning.keep_control](const Status& status) {
+                        keep = beginning.keep_control || beginning.brokered](const Status& status) {
         if (!status) fail(number, explain(status.error()));
         // Nobody would know of a sandbox whose spawner died meanwhile.
         if (!answer(SlotReady{})) ::_exit(1);

@@ -23,6 +23,7 @@ struct Beginning {
     std::vector<agent::Publication> publications;
     std::vector<agent::WarmInterpreter> warm;
     bool keep_control = false;  ///< control_descriptor stays open when it is ready
+    bool brokered = false;      ///< and is where the agent asks for a broker
 };
 
 /// An agent that says SlotReady when a command works, or a FailedReply.
@@ -34,7 +35,7 @@ Status answer(const Message& message);
 Message next_message(std::vector<UniqueFd>* descriptors);
 
 /// Standard streams that lead nowhere, no signal handling, a session of its own, another command
-/// line.
+/// line, no core files.
 Status settle_process();
 
 }  // namespace opensandbox::runtime::native

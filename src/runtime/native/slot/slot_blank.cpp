@@ -21,6 +21,9 @@ namespace {
 /// Of every network namespace.
 constexpr int loopback = 1;
 
+/// The host counts all pseudo terminals together.
+constexpr unsigned most_terminals = 256;
+
 Status make_mount(const char* source, const char* target, const char* type, unsigned long flags,
                   const char* data) {
     return check(::mount(source, target, type, flags, data), std::string("mount ") + target);
@@ -69,8 +72,10 @@ Status mount_kernel_file_systems() {
     for (const char* name : {"dev/pts", "dev/shm", "dev/mqueue"}) {
         if (auto s = check(::mkdir(name, 0755), std::string("mkdir ") + name); !s) return s;
     }
-    if (auto s = make_mount("devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
-                            "newinstance,ptmxmode=0666,mode=0620,gid=5");
+    if (auto s = make_mount(
+            "devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
+            ("newinstance,ptmxmode=0666,mode=0620,gid=5,max=" + std::to_string(most_terminals))
+                .c_str());
         !s) {
         return s;
     }
@@ -142,17 +147,27 @@ Status mask_paths() {
         }
         return {};
     };
-    for (const char* path :
-         {"proc/kcore", "proc/keys", "proc/key-users", "proc/timer_list", "proc/timer_stats",
-          "proc/latency_stats", "proc/sched_debug", "proc/kmsg", "proc/sysrq-trigger",
-          "proc/kallsyms", "proc/kpagecount", "proc/kpageflags", "proc/kpagecgroup",
-          "proc/config.gz", "proc/cmdline", "proc/modules"}) {
+    for (const char* path : {"proc/kcore",         "proc/keys",
+                             "proc/key-users",     "proc/timer_list",
+                             "proc/timer_stats",   "proc/latency_stats",
+                             "proc/sched_debug",   "proc/kmsg",
+                             "proc/sysrq-trigger", "proc/kallsyms",
+                             "proc/kpagecount",    "proc/kpageflags",
+                             "proc/kpagecgroup",   "proc/config.gz",
+                             "proc/cmdline",       "proc/modules",
+                             "proc/interrupts",    "proc/softirqs",
+                             "proc/diskstats",     "proc/zoneinfo",
+                             "proc/buddyinfo",     "proc/vmallocinfo",
+                             "proc/slabinfo",      "proc/pagetypeinfo",
+                             "proc/schedstat",     "sys/kernel/vmcoreinfo",
+                             "sys/kernel/notes"}) {
         if (auto s = tolerate(::mount("dev/null", path, nullptr, MS_BIND, nullptr), path); !s) {
             return s;
         }
     }
-    for (const char* path : {"proc/acpi", "proc/asound", "proc/scsi", "sys/firmware",
-                             "sys/devices/virtual/powercap", "sys/module", "sys/kernel/debug"}) {
+    for (const char* path :
+         {"proc/acpi", "proc/asound", "proc/scsi", "sys/firmware", "sys/devices/virtual/powercap",
+          "sys/module", "sys/kernel/debug", "sys/kernel/slab"}) {
         if (auto s = tolerate(::mount("empty", path, nullptr, MS_BIND, nullptr), path); !s) {
             return s;
         }

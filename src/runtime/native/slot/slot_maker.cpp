@@ -4,6 +4,7 @@
 #include "base/scope_exit.hpp"
 #include "runtime/native/gvisor/gvisor_program.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/layer/discarded_layers.hpp"
 #include "runtime/native/layer/layer_image.hpp"
 #include "runtime/native/layer/overlay.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
@@ -11,8 +12,10 @@
 #include "runtime/native/slot/slot_process.hpp"
 #include "runtime/native/spawner/message_socket.hpp"
 
+#include <linux/capability.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include <array>
 #include <cerrno>
@@ -20,6 +23,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sched.h>
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
@@ -69,6 +73,31 @@ Status make_usr_layers(const std::filesystem::path& path) {
 }
 
 namespace {
+
+/// Into a namespace that another user made only who has this right may look.
+bool may_trace() {
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    std::array<__user_cap_data_struct, 2> sets{};
+    if (::syscall(SYS_capget, &header, sets.data()) < 0) return false;
+    return (sets[0].effective >> CAP_SYS_PTRACE & 1U) != 0;
+}
+
+/// What a user namespace has of inotify, pending signals, timers and message queues the kernel
+/// counts for whoever made it, too: a user of the slot's own, not root. Only where this namespace
+/// has that user and root may trace; an ordinary user's has others, and a limit for each
+/// (share_limits_of_user).
+Result<ClonedChild> clone_slot(const Host& host, SlotId slot, int cgroup) {
+    const auto act_as = [](std::uint32_t user) { return ::syscall(SYS_setresuid, -1, user, -1); };
+    if (may_trace()) {
+        for (const std::uint32_t user : host.makers(slot))
+            if (act_as(user) == 0) break;
+    }
+    auto child = clone_process(slot_namespaces | CLONE_PARENT, cgroup);
+    // In the child nobody of this namespace is known yet: it becomes its own root.
+    if (child && child->pid == 0) return child;
+    if (act_as(0) < 0) return last_error("become root again");
+    return child;
+}
 
 Status make_directory(const Host& host, const std::filesystem::path& path) {
     if (::mkdir(path.c_str(), 0700) < 0) return last_error("mkdir " + path.string());
@@ -194,7 +223,7 @@ Result<SlotParts> SlotMaker::make(SlotId slot, bool usr) {
     if (!pair) return pair.error();
     auto place = cgroup->unified_descriptor();
     if (!place) return place.error();
-    auto child = clone_process(slot_namespaces | CLONE_PARENT, place->get());
+    auto child = clone_slot(*host_, slot, place->get());
     if (!child) return child.error();
     if (child->pid == 0) run_slot(*host_, slot, std::move(pair->second));
     pair->second.reset();
@@ -236,13 +265,19 @@ Result<SlotParts> SlotMaker::make(SlotId slot, bool usr) {
     return parts;
 }
 
-Status SlotMaker::remove(SlotId slot) {
+Status SlotMaker::remove(SlotId slot, bool files) {
     // Each is tried whatever became of the others; the first failure is told.
     auto link = disconnect(slot);
     auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(slot)).remove();
-    // Before the files: those of another file system must not be taken for the slot's.
-    auto directory = unmount_layer(host_->slot_directory(slot));
-    if (directory) directory = remove_tree(host_->slot_directory(slot));
+    const auto path = host_->slot_directory(slot);
+    const DiscardedLayers discarded(host_->options.sandboxes_directory());
+    Status directory;
+    // On a full disk there may be no room to put something aside.
+    if (files || !discarded.take(path)) {
+        // Before the files: those of another file system must not be taken for the slot's.
+        directory = unmount_layer(path);
+        if (directory) directory = remove_tree(path);
+    }
     if (!link) return link;
     if (!cgroup) return cgroup;
     return directory;

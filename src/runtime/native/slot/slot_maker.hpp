@@ -43,8 +43,9 @@ class SlotMaker {
     Result<SlotParts> make(SlotId slot, bool usr);
     /// The process that the last make() cloned, or 0. Its parent must reap it also after a failure.
     [[nodiscard]] pid_t cloned() const { return cloned_; }
-    /// Removes link, cgroups and directory, whichever exist; ends what still runs there.
-    Status remove(SlotId slot);
+    /// Removes link, cgroups and directory, whichever exist; ends what still runs there. Without
+    /// `files` the directory is only put aside (DiscardedLayers).
+    Status remove(SlotId slot, bool files);
 
   private:
     SlotMaker(const Host& host, net::RouteSocket routes)

@@ -2,12 +2,14 @@
 
 #include "base/log.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/layer/discarded_layers.hpp"
 #include "runtime/native/spawner/message_socket.hpp"
 
 #include <sys/epoll.h>
 #include <sys/wait.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
@@ -37,6 +39,11 @@ constexpr std::uint64_t blank_bytes = 1 << 20;
 constexpr std::uint64_t memory_part = 4;
 /// So long after the last sandbox of the host's image blanks are still made for it.
 constexpr auto host_image_memory = 10min;
+/// So many slots' files may wait for their removal; those of the next go before it is told.
+constexpr std::size_t most_discarded = 64;
+/// Removing files begins a little after, once for all that went together.
+constexpr auto discard_delay = 100ms;
+constexpr auto discard_retry = 60s;
 constexpr std::uint32_t serial_mask = 0xff'ffff;
 
 std::uint64_t available_memory() {
@@ -70,6 +77,7 @@ Status SlotPool::start(const std::vector<SlotId>& taken, PoolSettings settings) 
     }
     if (auto status = start_closer(); !status) return status;
     resize(settings);
+    remove_files_after(discard_delay);
     return {};
 }
 
@@ -212,6 +220,40 @@ void SlotPool::remove(SlotId slot, std::function<void(Status)> done) {
     schedule();
 }
 
+void SlotPool::start_broker(BrokerOrder order) {
+    brokers_.push_back(std::move(order));
+    schedule();
+}
+
+bool SlotPool::start_next_broker(WorkerState& state) {
+    BrokerOrder order = std::move(brokers_.front());
+    brokers_.pop_front();
+    const auto sent =
+        send_message(state.worker.socket.get(), encode(SlotMade{order.slot, order.pid}),
+                     std::array{order.control.get(), order.agent.get()});
+    if (sent) {
+        state.brokering = std::move(order);
+    } else {
+        order.done(sent.error());
+    }
+    return true;
+}
+
+void SlotPool::finish_broker(WorkerState& state, Result<BrokerParts> parts) {
+    BrokerOrder order = std::move(*state.brokering);
+    state.brokering.reset();
+    order.done(std::move(parts));
+}
+
+/// A slot in which a broker is being started is not removed under it.
+std::deque<SlotPool::Removal>::iterator SlotPool::next_removal() {
+    return std::ranges::find_if(removals_, [&](const Removal& removal) {
+        return std::ranges::none_of(workers_, [&](const WorkerState& state) {
+            return state.brokering && state.brokering->slot == removal.slot;
+        });
+    });
+}
+
 void SlotPool::discard(std::vector<UniqueFd> descriptors) {
     std::erase_if(descriptors, [](const UniqueFd& fd) { return !fd; });
     std::vector<int> numbers;
@@ -244,7 +286,7 @@ void SlotPool::drain() {
 }
 
 bool SlotPool::idle() const {
-    return removals_.empty() && retiring_.empty() &&
+    return removals_.empty() && brokers_.empty() && retiring_.empty() &&
            std::ranges::none_of(workers_, [](const WorkerState& state) { return state.busy(); });
 }
 
@@ -302,6 +344,7 @@ bool SlotPool::start_job(WorkerState& state) {
         }
         return true;
     };
+    if (!brokers_.empty()) return start_next_broker(state);
     if (refill_due() && refill_allowed(now)) {
         auto slot = allocate();
         if (slot) {
@@ -312,10 +355,11 @@ bool SlotPool::start_job(WorkerState& state) {
     }
     const auto removing = static_cast<std::size_t>(std::ranges::count_if(
         workers_, [](const WorkerState& other) { return other.removing.has_value(); }));
-    if (!removals_.empty() && removing + 1 < workers_.size()) {
-        state.removing = std::move(removals_.front());
-        removals_.pop_front();
-        return send(RemoveSlot{state.removing->slot});
+    const auto removal = next_removal();
+    if (removal != removals_.end() && removing + 1 < workers_.size()) {
+        state.removing = std::move(*removal);
+        removals_.erase(removal);
+        return send(RemoveSlot{state.removing->slot, discarded_ >= most_discarded});
     }
     if (refill_due()) wake_after(std::max<EventLoop::Clock::duration>(quiet_time, retry_at_ - now));
     return false;
@@ -329,6 +373,13 @@ void SlotPool::on_worker(std::size_t at) {
     if (!message) return on_worker_death(at);
     if (auto* made = std::get_if<SlotMade>(&*message)) {
         const std::size_t count = received->descriptors.size();
+        if (state.brokering && count == 1) {
+            BrokerParts parts;
+            parts.pid = made->pid;
+            parts.pidfd = std::move(received->descriptors[0]);
+            finish_broker(state, std::move(parts));
+            return schedule();
+        }
         if ((count != 4 && count != 5) || !state.making) return on_worker_death(at);
         SlotParts parts;
         parts.slot = made->slot;
@@ -340,7 +391,9 @@ void SlotPool::on_worker(std::size_t at) {
         if (count == 5) parts.usr = std::move(received->descriptors[4]);
         on_made(state, std::move(parts));
     } else if (auto* failed = std::get_if<SlotFailed>(&*message)) {
-        if (state.removing)
+        if (state.brokering)
+            finish_broker(state, failed->error);
+        else if (state.removing)
             finish_removal(state, failed->error);
         else
             on_failed(state, *failed);
@@ -394,7 +447,39 @@ void SlotPool::finish_removal(WorkerState& state, const Status& status) {
     state.removing.reset();
     // An address with remains is not used again in this life.
     if (status) give_back(removal.slot);
+    ++discarded_;
+    remove_files_after(discard_delay);
     removal.done(status);
+}
+
+/// One process at a time, which may be ended at any moment: the next goes on where it was.
+void SlotPool::remove_files_after(EventLoop::Clock::duration delay) {
+    if (removing_files_) return;
+    removing_files_ = true;
+    loop_->run_after(delay, [this] {
+        const DiscardedLayers discarded(host_->options.sandboxes_directory());
+        const std::size_t count = std::exchange(discarded_, 0);
+        if (!discarded.any()) {
+            removing_files_ = false;
+            return;
+        }
+        discarded_ = count;
+        BackgroundJobs::Job job;
+        job.work = [discarded] { return discarded.remove(); };
+        job.done = [this, count](const Status& status) { on_files_removed(count, status); };
+        jobs_.start(std::move(job));
+    });
+}
+
+void SlotPool::on_files_removed(std::size_t count, const Status& status) {
+    removing_files_ = false;
+    discarded_ -= std::min(discarded_, count);
+    if (!status) {
+        log::error("files of ended sandboxes stay", {{"reason", status.error().message()}});
+        return remove_files_after(discard_retry);
+    }
+    const DiscardedLayers discarded(host_->options.sandboxes_directory());
+    if (discarded.any()) remove_files_after(discard_delay);
 }
 
 void SlotPool::on_worker_death(std::size_t at) {
@@ -406,6 +491,9 @@ void SlotPool::on_worker_death(std::size_t at) {
     // Half a slot is removed like a whole one.
     if (state.making) removals_.push_back({*state.making, [](const Status&) {}});
     if (state.removing) removals_.push_front(std::move(*state.removing));
+    if (state.brokering) {
+        finish_broker(state, Error(ErrorCode::internal, "a worker of the server died"));
+    }
     state = {};
     if (auto status = start_worker_at(at); !status) {
         log::error("cannot start a worker", {{"reason", status.error().message()}});

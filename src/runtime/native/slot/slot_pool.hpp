@@ -1,7 +1,9 @@
 #pragma once
 
+#include "runtime/native/slot/broker_process.hpp"
 #include "runtime/native/slot/pool_demand.hpp"
 #include "runtime/native/slot/slot_maker.hpp"
+#include "runtime/native/spawner/background_job.hpp"
 #include "runtime/native/spawner/event_loop.hpp"
 #include "runtime/native/spawner/host.hpp"
 #include "runtime/native/spawner/worker.hpp"
@@ -21,7 +23,7 @@ namespace opensandbox::runtime::native {
 class SlotPool {
   public:
     /// Borrows both.
-    SlotPool(EventLoop& loop, const Host& host) : loop_(&loop), host_(&host) {}
+    SlotPool(EventLoop& loop, const Host& host) : loop_(&loop), host_(&host), jobs_(loop, host) {}
 
     /// Starts the workers. `taken` are slots that live on from an earlier spawner.
     Status start(const std::vector<SlotId>& taken, PoolSettings settings);
@@ -47,6 +49,16 @@ class SlotPool {
     [[nodiscard]] bool is_quiet(EventLoop::Clock::duration time) const;
     /// Lets the number of blanks follow demand; to be called about twice a second.
     void tend();
+    /// Starts the broker of a sandbox (broker_process.hpp). Whoever removes the slot meanwhile
+    /// waits for that.
+    struct BrokerOrder {
+        SlotId slot;
+        UniqueFd control;  ///< the spawner's end of the agent's control socket
+        UniqueFd agent;    ///< pidfd of the agent
+        pid_t pid = 0;     ///< of the agent
+        std::function<void(Result<BrokerParts>)> done;
+    };
+    void start_broker(BrokerOrder order);
     /// Removes what the slot had; its process must be dead. Then the slot's address is free again.
     void remove(SlotId slot, std::function<void(Status)> done);
     /// Closes descriptors of mounts in a process that has time: the kernel takes mounts apart when
@@ -64,6 +76,8 @@ class SlotPool {
     void drain();
     /// No job runs or waits.
     [[nodiscard]] bool idle() const;
+    /// Files of slots that are gone are still there.
+    [[nodiscard]] bool removes_files() const { return removing_files_; }
 
     /// Fills in what is known here.
     void tell(Figures& figures) const;
@@ -83,7 +97,8 @@ class SlotPool {
         EventLoop::Watch watch;
         std::optional<SlotId> making;
         std::optional<Removal> removing;
-        [[nodiscard]] bool busy() const { return making || removing; }
+        std::optional<BrokerOrder> brokering;
+        [[nodiscard]] bool busy() const { return making || removing || brokering; }
     };
 
     Status start_worker_at(std::size_t at);
@@ -103,8 +118,13 @@ class SlotPool {
     void on_worker_death(std::size_t at);
     void on_made(WorkerState& state, SlotParts parts);
     void on_failed(WorkerState& state, const SlotFailed& failed);
+    bool start_next_broker(WorkerState& state);
+    void finish_broker(WorkerState& state, Result<BrokerParts> parts);
+    [[nodiscard]] std::deque<Removal>::iterator next_removal();
     void finish_removal(WorkerState& state, const Status& status);
     void on_blank_death(std::uint32_t serial);
+    void remove_files_after(EventLoop::Clock::duration delay);
+    void on_files_removed(std::size_t count, const Status& status);
     void wake_after(EventLoop::Clock::duration delay);
     Result<SlotId> allocate();
     void give_back(SlotId slot);
@@ -121,6 +141,10 @@ class SlotPool {
     std::deque<Taker> takers_;
     std::deque<Taker> ahead_;
     std::deque<Removal> removals_;
+    std::deque<BrokerOrder> brokers_;         ///< to be started
+    BackgroundJobs jobs_;                     ///< removing files
+    bool removing_files_ = false;             ///< or about to
+    std::size_t discarded_ = 0;               ///< slots whose files wait or are being removed
     std::deque<std::uint32_t> free_indexes_;  ///< longest unused first
     std::set<std::uint32_t> serials_;
     std::uint32_t last_serial_ = 0;

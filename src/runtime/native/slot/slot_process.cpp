@@ -3,9 +3,11 @@
 #include "agent/agent.hpp"
 #include "runtime/native/gvisor/gvisor_slot.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/slot/broker_process.hpp"
 #include "runtime/native/slot/slot_agent.hpp"
 
 #include <sys/mman.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -24,6 +26,19 @@ namespace opensandbox::runtime::native {
 namespace {
 
 constexpr std::chrono::seconds program_timeout{60};
+
+/// Gives this process a stack protector's value of its own: all slots are forked from one process,
+/// and what a sandbox learns of its agent would hold for every other. Functions that were entered
+/// before must not return.
+__attribute__((no_stack_protector)) void renew_stack_guard() {
+#ifdef __x86_64__
+    std::uintptr_t guard = 0;
+    if (::getrandom(&guard, sizeof guard, GRND_NONBLOCK) != sizeof guard) return;
+    // Its first byte ends a string.
+    guard &= ~std::uintptr_t{0xff};
+    asm volatile("movq %0, %%fs:0x28" : : "r"(guard));
+#endif
+}
 
 /// Undoes what this process inherited: descriptors, signal handling, session.
 Status forget_parent(UniqueFd control) {
@@ -129,6 +144,7 @@ void await_owner(const Host& host, SlotId slot, Beginning& beginning) {
 }  // namespace
 
 void run_slot(const Host& host, SlotId slot, UniqueFd control) {
+    renew_stack_guard();
     if (auto status = forget_parent(std::move(control)); !status) ::_exit(1);
     // The maker attaches cgroups, ids and the network, then says so.
     std::vector<UniqueFd> programs;
@@ -142,6 +158,7 @@ void run_slot(const Host& host, SlotId slot, UniqueFd control) {
         start_programs(beginning);
         await_owner(host, slot, beginning);
     }
+    beginning.brokered = has_brokers(host);
     ::_exit(agent::run(agent_options(std::move(beginning))));
 }
 

@@ -49,6 +49,7 @@ std::string format_snapshot(const SnapshotRecord& record) {
     out["boot"] = record.boot;
     out["image"] = to_json(record.image);
     out["layers"] = to_json(record.layers);
+    add_egress(record.egress, out);
     if (record.source) out["source"] = format_description(*record.source);
     return json::serialize(out) + "\n";
 }
@@ -82,6 +83,9 @@ Result<SnapshotRecord> parse_snapshot(std::string_view text) {
     record.boot = std::move(**boot);
     record.layers = std::move(**layers);
     record.image = std::move(*origin);
+    auto egress = parse_egress(object);
+    if (!egress) return egress.error().within("snapshot record");
+    record.egress = std::move(*egress);
     auto source = json::get_string(object, "source");
     if (!source) return refuse("source");
     if (*source) {

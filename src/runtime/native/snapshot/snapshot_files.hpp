@@ -24,6 +24,8 @@ struct SnapshotRecord {
     std::string boot;  ///< of the kernel that made it
     ImageOrigin image;
     std::vector<std::string> layers;  ///< its own, then those of the snapshots below it
+    /// What guarded its source at that moment, without token; holds for what starts from it.
+    EgressTerms egress;
     /// Set when it is no snapshot but what copies of this sandbox start from: only until they are
     /// made, and never longer than the spawner and the server live.
     std::optional<SandboxDescription> source;

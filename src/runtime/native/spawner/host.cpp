@@ -1,5 +1,8 @@
 #include "runtime/native/spawner/host.hpp"
 
+#include "runtime/native/network/listening_socket.hpp"
+
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -21,17 +24,33 @@ std::filesystem::path Host::slot_directory(SlotId slot) const {
     return options.sandboxes_directory() / slot_name(slot);
 }
 
+Result<UniqueFd> Host::listen(const std::string& host, std::uint16_t& port) const {
+    return uplink ? uplink.listen(host, port) : listen_on(host, port);
+}
+
 std::uint32_t Host::capacity() const {
     // Not the network's own address, the gateway's and the broadcast address.
     return std::min(range.size() - 3, id_ranges);
 }
 
-std::uint32_t Host::id_base(SlotId slot) const {
-    if (!shift_ids) return 0;
+namespace {
+
+std::uint32_t own_range(const std::string& tag, SlotId slot) {
     // Servers with different state directories start at different ranges.
     std::uint32_t seed = 0;
     std::from_chars(tag.data(), tag.data() + tag.size(), seed, 16);
     return first_id + (seed + slot.index) % id_ranges * ids_per_slot;
+}
+
+}  // namespace
+
+std::uint32_t Host::id_base(SlotId slot) const {
+    return shift_ids ? own_range(tag, slot) : 0;
+}
+
+std::array<std::uint32_t, 2> Host::makers(SlotId slot) const {
+    const std::uint32_t others = std::max(ids, 2U) - 1;
+    return {own_range(tag, slot), 1 + slot.index % others};
 }
 
 /// FNV-1a of the path, folded to 24 bits.

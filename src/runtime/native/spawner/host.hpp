@@ -7,11 +7,13 @@
 #include "net/route_socket.hpp"
 #include "runtime/native/confinement/cgroup.hpp"
 #include "runtime/native/egress/egress_sockets.hpp"
+#include "runtime/native/network/uplink.hpp"
 #include "runtime/native/spawner/protocol.hpp"
 #include "runtime/native/spawner/spawner_options.hpp"
 
 #include <linux/filter.h>
 
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <optional>
@@ -56,6 +58,8 @@ struct Host {
     std::string resolver;             ///< text for /etc/resolv.conf inside
     ResolverSockets resolver_sockets;
     EgressSockets egress_sockets;
+    Uplink uplink;               ///< of an ordinary user's server, where it has one
+    bool linked = true;          ///< sandboxes have a link to this network namespace
     std::uint32_t mtu = 1500;    ///< of links: that of the host's way out
     std::uint32_t ids = 65'536;  ///< of a slot; fewer where this user has fewer
     /// What sandboxes go without here, a phrase each: for the server's log and for diagnostics.
@@ -72,7 +76,9 @@ struct Host {
     /// Whether sandboxes run on gVisor's kernel.
     [[nodiscard]] bool gvisor() const { return !options.runsc.empty(); }
     /// Whether slots have a link to this host.
-    [[nodiscard]] bool network() const { return !options.rootless; }
+    [[nodiscard]] bool network() const { return linked; }
+    /// A TCP socket that clients of this host reach (listen_on()), wherever this process is.
+    [[nodiscard]] Result<UniqueFd> listen(const std::string& host, std::uint16_t& port) const;
     [[nodiscard]] net::Ipv4Address gateway() const { return range.address(1); }
     [[nodiscard]] net::Ipv4Address address(SlotId slot) const {
         return range.address(slot.index + 2);
@@ -87,6 +93,9 @@ struct Host {
     [[nodiscard]] std::uint32_t capacity() const;
     /// First host id of a slot's 65,536.
     [[nodiscard]] std::uint32_t id_base(SlotId slot) const;
+    /// Users that may make a slot's namespaces, the best first: a slot's alone, as far as this
+    /// namespace has so many.
+    [[nodiscard]] std::array<std::uint32_t, 2> makers(SlotId slot) const;
 };
 
 /// "s" and six hex digits: directory and cgroup of a slot.
@@ -102,6 +111,6 @@ inline constexpr net::MacAddress slot_mac{0x02, 0xfe, 0, 0, 0, 0x02};
 /// out what its file systems can do. Each step is safe to repeat.
 Result<Host> prepare_host(const SpawnerOptions& options);
 /// Undoes it; what another spawner needs stays.
-void unprepare_host(const Host& host);
+void unprepare_host(Host& host);
 
 }  // namespace opensandbox::runtime::native

@@ -1,8 +1,10 @@
 #include "base/log.hpp"
 #include "egress/rules/host_table.hpp"
+#include "runtime/native/confinement/kernel_limits.hpp"
 #include "runtime/native/confinement/seccomp_filter.hpp"
 #include "runtime/native/gvisor/gvisor_program.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/kernel/visible_proc.hpp"
 #include "runtime/native/layer/overlay.hpp"
 #include "runtime/native/layer/overlay_probe.hpp"
 #include "runtime/native/network/firewall.hpp"
@@ -93,6 +95,33 @@ Status probe_file_systems(Host& host) {
     return {};
 }
 
+/// Leaves room for others in what the kernel counts for all.
+Status share_kernel(const Host& host) {
+    if (host.options.rootless) return share_limits_of_user();
+    raise_limits_of_host();
+    const std::uint64_t processes = share_of_processes();
+    return processes == 0 ? Status() : host.cgroups.limit_processes(processes);
+}
+
+/// An ordinary user's server goes on without a network where it cannot have one.
+Status connect_sandboxes(Host& host) {
+    if (!host.options.rootless) return prepare_network(host);
+    auto uplink = Uplink::enter(host.options);
+    Status ready;
+    if (!uplink) {
+        ready = uplink.error();
+    } else {
+        host.uplink = std::move(*uplink);
+        ready = prepare_network(host);
+    }
+    host.linked = static_cast<bool>(ready);
+    if (!ready) {
+        host.range6.reset();
+        host.off.push_back("a network beyond loopback (" + ready.error().message() + ")");
+    }
+    return {};
+}
+
 /// ext4 does not give out the numbers of files that went in the last minute; where sandboxes come
 /// and go, it looks through thousands of those for every new file. Slots that lie apart do not meet
 /// each other's. Other file systems ignore it.
@@ -124,19 +153,19 @@ Result<Host> prepare_host(const SpawnerOptions& options) {
     if (auto s = make_directory(options.sandboxes_directory()); !s) return s.error();
     spread_slots(options.sandboxes_directory());
     if (auto s = keep_capabilities_over_id_changes(); !s) return s.error();
+    if (auto s = ensure_visible_proc(options.own_directory() / "proc"); !s) {
+        return s.error().within("namespaces");
+    }
     auto cgroups = CgroupTree::prepare(host.cgroup_group(), options.rootless);
     if (!cgroups) return cgroups.error().within("cgroups");
     host.cgroups = std::move(*cgroups);
+    if (auto s = share_kernel(host); !s) return s.error().within("limits of the kernel");
     for (const char* controller : {"cpu", "memory", "pids"}) {
         if (!host.cgroups.limits(controller)) {
             host.off.emplace_back(std::string("limits of ") + controller);
         }
     }
-    if (host.network()) {
-        if (auto s = prepare_network(host); !s) return s.error().within("network");
-    } else {
-        host.off.emplace_back("a network beyond loopback");
-    }
+    if (auto s = connect_sandboxes(host); !s) return s.error().within("network");
     auto probed = options.rootless ? probe_as_ordinary_user(host) : probe_file_systems(host);
     if (!probed) return probed.error().within("file systems");
     auto filter = compile_seccomp_filter();
@@ -145,7 +174,7 @@ Result<Host> prepare_host(const SpawnerOptions& options) {
     return host;
 }
 
-void unprepare_host(const Host& host) {
+void unprepare_host(Host& host) {
     if (host.network()) {
         if (auto s = remove_firewall(host.firewall_table()); !s) {
             log::warn("firewall stays behind", {{"reason", s.error().message()}});
@@ -155,6 +184,7 @@ void unprepare_host(const Host& host) {
         }
         remove_gateways(host);
     }
+    host.uplink.end();
     host.cgroups.remove();
 }
 

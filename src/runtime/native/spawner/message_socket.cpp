@@ -3,11 +3,13 @@
 #include "runtime/native/kernel/kernel.hpp"
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
@@ -106,22 +108,53 @@ Result<ReceivedMessage> receive_message(int socket) {
     return message;
 }
 
-Result<UniqueFd> connect_message_socket(const std::filesystem::path& path) {
+namespace {
+
+struct NamedSocket {
+    UniqueFd fd;
     sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.string().size() >= sizeof address.sun_path) {
+
+    [[nodiscard]] const sockaddr* name() const {
+        return reinterpret_cast<const sockaddr*>(&address);
+    }
+};
+
+Result<NamedSocket> named_socket(const std::filesystem::path& path) {
+    NamedSocket named;
+    named.address.sun_family = AF_UNIX;
+    if (path.string().size() >= sizeof named.address.sun_path) {
         return Error(ErrorCode::invalid_argument,
                      "state directory: its path is longer than a socket's may be");
     }
-    std::strcpy(address.sun_path, path.c_str());
-    UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd) return last_error("socket");
-    if (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) < 0) {
+    std::strcpy(named.address.sun_path, path.c_str());
+    named.fd = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    if (!named.fd) return last_error("socket");
+    return named;
+}
+
+}  // namespace
+
+Result<UniqueFd> connect_message_socket(const std::filesystem::path& path) {
+    auto named = named_socket(path);
+    if (!named) return named.error();
+    if (::connect(named->fd.get(), named->name(), sizeof named->address) < 0) {
         return Error(ErrorCode::unavailable,
                      "no spawner at " + path.string() + ": " + std::strerror(errno));
     }
-    widen_buffers(fd.get());
-    return fd;
+    widen_buffers(named->fd.get());
+    return std::move(named->fd);
+}
+
+Result<UniqueFd> listen_message_socket(const std::filesystem::path& path) {
+    auto named = named_socket(path);
+    if (!named) return named.error();
+    ::unlink(path.c_str());
+    const mode_t before = ::umask(0177);
+    const int bound = ::bind(named->fd.get(), named->name(), sizeof named->address);
+    ::umask(before);
+    if (bound < 0) return last_error("bind " + path.string());
+    if (::listen(named->fd.get(), 64) < 0) return last_error("listen " + path.string());
+    return std::move(named->fd);
 }
 
 }  // namespace opensandbox::runtime::native

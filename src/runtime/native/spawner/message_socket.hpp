@@ -28,6 +28,8 @@ Result<MessagePair> message_pair();
 /// Connects to the spawner that listens at `path`, without blocking later on. `unavailable` when
 /// nobody does.
 Result<UniqueFd> connect_message_socket(const std::filesystem::path& path);
+/// Listens at `path`, in the place of whoever did before; only this user can connect.
+Result<UniqueFd> listen_message_socket(const std::filesystem::path& path);
 
 /// Lets a socket hold several messages of the longest kind.
 void widen_buffers(int socket);

@@ -144,7 +144,7 @@ void fields(auto& a, Exit& m) {
     put_all(a, m.code, m.signal, m.reason, m.message, m.at);
 }
 void fields(auto& a, VolumeMount& m) {
-    put_all(a, m.name, m.source, m.sub_path, m.target, m.read_only, m.bucket, m.size);
+    put_all(a, m.name, m.source, m.sub_path, m.target, m.read_only, m.bucket, m.reachable, m.size);
 }
 void fields(auto& a, SlotId& m) {
     put_all(a, m.serial, m.index);
@@ -209,6 +209,7 @@ void fields(auto& a, MakeSlot& m) {
 }
 void fields(auto& a, RemoveSlot& m) {
     fields(a, m.slot);
+    put_all(a, m.files);
 }
 void fields(auto& a, SlotMade& m) {
     fields(a, m.slot);

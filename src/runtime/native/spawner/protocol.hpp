@@ -16,7 +16,7 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 6;
+inline constexpr std::uint32_t protocol_version = 7;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 
@@ -54,6 +54,7 @@ struct VolumeMount {
     std::string target;    ///< absolute, inside
     bool read_only = false;
     bool bucket = false;     ///< a mount of its own, whose file system may shift no ids
+    bool reachable = false;  ///< users of the host can reach what is written there
     std::uint64_t size = 0;  ///< bytes; of what is in memory only
 };
 
@@ -199,6 +200,7 @@ struct MakeSlot {
 };
 struct RemoveSlot {
     SlotId slot;
+    bool files = false;  ///< also from the disk; else they are put aside
 };
 
 /// Worker to spawner, with descriptors: control socket, pidfd, user namespace, slot

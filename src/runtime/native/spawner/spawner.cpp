@@ -3,6 +3,7 @@
 #include "base/log.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
+#include "runtime/native/network/uplink_socket.hpp"
 #include "runtime/native/slot/slot_maker.hpp"
 #include "runtime/native/spawner/boot_record.hpp"
 #include "runtime/native/spawner/message_socket.hpp"
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <unistd.h>
 
 namespace opensandbox::runtime::native {
@@ -73,6 +75,17 @@ Status Spawner::start() {
             if (peer->greeted) send(peer, ExitNotice{id, exit});
         }
     });
+    if (host_->uplink) {
+        uplink_watch_ = loop_->watch(host_->uplink.descriptor(), EPOLLIN, [this](std::uint32_t) {
+            log::error("the process that connects sandboxes with the world is gone");
+            uplink_watch_.reset();
+            if (auto s = hold_network_namespace(host_->options); !s) {
+                log::error("sandboxes lose their network", {{"reason", s.error().message()}});
+            }
+            // Only another spawner, which begins in the host's network namespace, can start one.
+            ::kill(::getpid(), hand_over_signal);
+        });
+    }
     accept_watch_ = loop_->watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_connect(); });
     return {};
 }
@@ -101,7 +114,7 @@ Status Spawner::remove_leftovers(const std::vector<SlotId>& keep) {
     for (const std::string& name : names) {
         const auto serial = slot_serial(name);
         if (!serial) continue;
-        if (auto s = maker->remove({*serial, 0}); !s) {
+        if (auto s = maker->remove({*serial, 0}, false); !s) {
             log::warn("remains of an earlier life stay",
                       {{"slot", name}, {"reason", s.error().message()}});
         }
@@ -163,11 +176,15 @@ void Spawner::end_everything() {
     }
     sandboxes_.drop_warm();
     pool_.drain();
-    const auto deadline = EventLoop::Clock::now() + 30s;
-    while ((sandboxes_.size() > 0 || sandboxes_.any_warm() || !pool_.idle()) &&
-           EventLoop::Clock::now() < deadline) {
-        loop_->run_once(100ms);
-    }
+    const auto begun = EventLoop::Clock::now();
+    const auto wait_while = [&](EventLoop::Clock::duration most, auto&& unfinished) {
+        while (unfinished() && EventLoop::Clock::now() < begun + most)
+            loop_->run_once(100ms);
+    };
+    wait_while(30s,
+               [&] { return sandboxes_.size() > 0 || sandboxes_.any_warm() || !pool_.idle(); });
+    // What is left of their files the next spawner removes.
+    wait_while(5s, [&] { return pool_.removes_files(); });
 }
 
 void Spawner::on_connect() {

@@ -76,6 +76,7 @@ class Spawner {
     SandboxTable sandboxes_;
     UniqueFd socket_;
     EventLoop::Watch accept_watch_;
+    EventLoop::Watch uplink_watch_;
     std::list<std::shared_ptr<Connection>> peers_;
     EventLoop::Clock::time_point told_at_{};
 };

@@ -2,6 +2,7 @@
 #include "base/log.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/native_runtime.hpp"
+#include "runtime/native/spawner/message_socket.hpp"
 #include "runtime/native/spawner/spawner.hpp"
 #include "runtime/native/spawner/worker.hpp"
 
@@ -10,7 +11,6 @@
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 
 #include <cerrno>
 #include <chrono>
@@ -59,25 +59,6 @@ Result<UniqueFd> lock_state(const SpawnerOptions& options) {
     return Error(ErrorCode::conflict, "another spawner serves " + options.state_directory.string());
 }
 
-Result<UniqueFd> listen_at(const std::filesystem::path& path) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    if (path.string().size() >= sizeof address.sun_path) {
-        return Error(ErrorCode::invalid_argument,
-                     "state directory: its path is longer than a socket's may be");
-    }
-    std::strcpy(address.sun_path, path.c_str());
-    UniqueFd fd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    if (!fd) return last_error("socket");
-    ::unlink(path.c_str());
-    const mode_t before = ::umask(0177);
-    const int bound = ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof address);
-    ::umask(before);
-    if (bound < 0) return last_error("bind " + path.string());
-    if (::listen(fd.get(), 64) < 0) return last_error("listen " + path.string());
-    return fd;
-}
-
 /// Signals that end it come through a descriptor; those of terminals and pipes go nowhere.
 Result<UniqueFd> take_signals() {
     sigset_t set;
@@ -110,7 +91,7 @@ int serve(const SpawnerOptions& options) {
     if (!journal) return fail(options, journal.error());
     auto loop = EventLoop::make();
     if (!loop) return fail(options, loop.error());
-    auto socket = listen_at(options.socket_path());
+    auto socket = listen_message_socket(options.socket_path());
     if (!socket) return fail(options, socket.error());
     {
         Spawner spawner(std::move(*loop), *host, std::move(*journal), std::move(*socket));

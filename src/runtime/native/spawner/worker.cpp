@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/slot/broker_process.hpp"
 #include "runtime/native/slot/slot_maker.hpp"
 #include "runtime/native/spawner/message_socket.hpp"
 
@@ -47,8 +48,21 @@ void make(SlotMaker& maker, SlotId slot, bool usr) {
     (void)send_message(worker_descriptor, encode(SlotMade{slot, made->pid}), descriptors);
 }
 
-void remove(SlotMaker& maker, SlotId slot) {
-    if (auto status = maker.remove(slot); !status) {
+/// The one job that comes with descriptors (slot/broker_process.hpp).
+void start(const Host& host, const SlotMade& job, const std::vector<UniqueFd>& descriptors) {
+    if (descriptors.size() != 2) return;
+    auto started =
+        start_broker(host, job.slot, descriptors[0].get(), descriptors[1].get(), job.pid);
+    if (!started) {
+        (void)send_message(worker_descriptor, encode(SlotFailed{job.slot, 0, started.error()}));
+        return;
+    }
+    (void)send_message(worker_descriptor, encode(SlotMade{job.slot, started->pid}),
+                       std::array{started->pidfd.get()});
+}
+
+void remove(SlotMaker& maker, SlotId slot, bool files) {
+    if (auto status = maker.remove(slot, files); !status) {
         log::error("remains of a sandbox stay behind",
                    {{"slot", slot_name(slot)}, {"reason", status.error().message()}});
         (void)send_message(worker_descriptor, encode(SlotFailed{slot, 0, status.error()}));
@@ -70,7 +84,8 @@ void remove(SlotMaker& maker, SlotId slot) {
         auto message = decode(received->bytes);
         if (!message) ::_exit(1);
         if (auto* job = std::get_if<MakeSlot>(&*message)) make(*maker, job->slot, job->usr);
-        if (auto* job = std::get_if<RemoveSlot>(&*message)) remove(*maker, job->slot);
+        if (auto* job = std::get_if<SlotMade>(&*message)) start(host, *job, received->descriptors);
+        if (auto* job = std::get_if<RemoveSlot>(&*message)) remove(*maker, job->slot, job->files);
     }
 }
 

@@ -107,7 +107,7 @@ TEST_CASE("changes of the policy come one after another", "[egress]") {
     auto add = [&](std::string target) -> Awaitable<void> {
         const Rule one = rule("allow " + target);
         PolicyStore::Edit edit = [&](const Policy& user) {
-            return std::optional<Policy>(merge(user, {one}));
+            return std::optional<Policy>(merge(user, {PolicyRule(one.action, one.target)}));
         };
         const auto changed = co_await world.store->change(std::move(edit));
         CHECK(changed);

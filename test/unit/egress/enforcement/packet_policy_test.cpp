@@ -34,6 +34,43 @@ TEST_CASE("the packet filter gets the rules for addresses", "[egress]") {
     CHECK(judged(rules, "169.254.169.254", 80) == kRefused);
 }
 
+TEST_CASE("rules with ports speak of TCP, of both families, and not of what lies inside") {
+    const EffectivePolicy policy({}, written(R"({"egress":[{"action":"allow","ports":[443,80]},
+        {"action":"deny","target":"203.0.113.0/24","ports":[443]},
+        {"action":"allow","target":"10.0.0.0/8","ports":[5432]},
+        {"action":"allow","target":"192.0.2.1"},{"action":"deny","ports":[22]}]})"));
+    const auto rules = packet_rules(policy, {});
+    for (const char* outside : {"93.184.216.34", "2606:4700::1111"}) {
+        CHECK(judged(rules, outside, 443) == kAllowed);
+        CHECK(judged(rules, outside, 80) == kAllowed);
+        CHECK(judged(rules, outside, 81) == kRefused);
+        CHECK(rules::judge(rules, address(outside), IPPROTO_UDP, 443,
+                           [](const rules::Scope&) { return false; }) == kRefused);
+    }
+    for (const char* inside : {"169.254.169.254", "10.1.1.1", "127.0.0.1", "fd00::1"})
+        CHECK(judged(rules, inside, 443) == kRefused);
+    CHECK(judged(rules, "10.1.1.1", 5432) == kAllowed);
+    // What denies wins, whatever it is limited to and wherever it stands.
+    CHECK(judged(rules, "203.0.113.5", 443) == kRefused);
+    CHECK(judged(rules, "203.0.113.5", 80) == kAllowed);
+    CHECK(judged(rules, "192.0.2.1", 22) == kRefused);
+    CHECK(judged(rules, "192.0.2.1", 23) == kAllowed);
+    const auto learned = [](const rules::Scope&) { return true; };
+    CHECK(rules::judge(rules, address("93.184.216.34"), IPPROTO_TCP, 22, learned) == kRefused);
+    CHECK(rules::judge(rules, address("93.184.216.34"), IPPROTO_TCP, 23, learned) == kAllowed);
+}
+
+TEST_CASE("a rule is told by its place in the policy, however many ports it has") {
+    const EffectivePolicy policy({}, written(R"({"egress":[{"action":"allow","ports":[80,90]},
+        {"action":"deny","target":"192.0.2.1"}]})"));
+    CHECK(policy.rules().size() == 5);
+    const Verdict denied = policy.judge_address(address("192.0.2.1"), Transport::tcp, 80);
+    CHECK(to_string(denied.reason, denied.allowed) == "policy rule 1: deny 192.0.2.1");
+    const Verdict allowed = policy.judge_address(address("192.0.2.2"), Transport::tcp, 90);
+    CHECK(to_string(allowed.reason, allowed.allowed) == "policy rule 0: allow 0.0.0.0/0:90/tcp");
+    CHECK_FALSE(policy.judge_address(address("192.0.2.2"), Transport::udp, 90).allowed);
+}
+
 TEST_CASE("without packet filtering addresses are not judged", "[egress]") {
     const EffectivePolicy policy({}, test::policy({"deny 93.184.216.34"}));
     PacketPolicySettings settings;

@@ -206,7 +206,7 @@ TEST_CASE("ten thousand rules decide as a scan over them would") {
     for (int i = 0; i < 10'000; ++i) {
         const std::string base = "n" + std::to_string(i % 3000) + ".example.com";
         const char* form = i % 3 == 0 ? "allow *." : (i % 3 == 1 ? "deny " : "allow ");
-        many.rules.push_back(test::rule(form + base + (i % 7 == 0 ? ":443" : "")));
+        many.rules.push_back(test::written_rule(form + base + (i % 7 == 0 ? ":443" : "")));
     }
     const EffectivePolicy policy({}, many);
     std::size_t allowed = 0;
@@ -214,8 +214,8 @@ TEST_CASE("ten thousand rules decide as a scan over them would") {
         for (const char* prefix : {"", "a.b."}) {
             const std::string name = std::string(prefix) + "n" + std::to_string(i) + ".example.com";
             bool expected = false;
-            for (const Rule& rule : many.rules) {
-                const Target& target = rule.target;
+            for (const PolicyRule& rule : many.rules) {
+                const Target& target = *rule.target;
                 const bool hit = target.kind() == Target::Kind::name
                                      ? name == target.name()
                                      : name.ends_with("." + target.name());
@@ -240,7 +240,7 @@ TEST_CASE("many rules for the ports of one name grant what a scan over them woul
     }
     Policy many;
     for (const std::string& text : texts)
-        many.rules.push_back(test::rule(text));
+        many.rules.push_back(test::written_rule(text));
     const EffectivePolicy policy({}, many);
     const NameVerdict verdict = policy.judge_name("a.example");
     for (const Transport transport : {Transport::tcp, Transport::udp}) {

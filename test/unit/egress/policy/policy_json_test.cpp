@@ -46,8 +46,8 @@ TEST_CASE("no body, an empty object and null deny everything") {
 }
 
 TEST_CASE("a policy is read as the contract says") {
-    const auto parsed = parse_policy(R"({"defaultAction":" ALLOW ","other":{"a":[1]},"egress":[
-        {"action":"Allow","target":"Api.example.com."},{"target":"10.1.2.3/8","x":1},
+    const auto parsed = parse_policy(R"({"defaultAction":" ALLOW ","egress":[
+        {"action":"Allow","target":"Api.example.com."},{"target":"10.1.2.3/8"},
         {"action":null,"target":"*.example.com"},{"action":"","target":"1.2.3.4"}]})");
     REQUIRE(parsed.has_value());
     CHECK(parsed->default_action == Action::allow);
@@ -78,6 +78,100 @@ TEST_CASE("a bad policy is refused with the place and the rule") {
     CHECK_THAT(refusal(std::string(kMaxPolicyBytes + 1, 'x')), Catch::Contains("16 MiB"));
 }
 
+TEST_CASE("no member of a policy or a rule is passed over") {
+    CHECK(refusal(R"({"other":1})") == "unknown member \"other\"");
+    CHECK(refusal(R"({"default_action":"allow"})") == "unknown member \"default_action\"");
+    CHECK(refusal(R"({"ingress":[],"egress":[]})") == "unknown member \"ingress\"");
+    CHECK(refusal(R"({"egress":[{"action":"allow","target":"a.example","methods":["GET"]}]})") ==
+          "egress[0]: unknown member \"methods\"");
+    CHECK(patch_refusal(R"([{"action":"allow","target":"a.example","port":443}])") ==
+          "invalid patch rules: egress[0]: unknown member \"port\"");
+}
+
+TEST_CASE("rules may be limited to ports") {
+    const auto read = [](std::string_view rule) {
+        return test::texts(test::written("{\"egress\":[" + std::string(rule) + "]}").rules);
+    };
+    CHECK(read(R"({"action":"allow","target":"10.0.0.0/8","ports":[443,80,443]})") ==
+          "allow 10.0.0.0/8 ports=80,443");
+    CHECK(read(R"({"action":"deny","ports":[65535,1]})") == "deny ports=1,65535");
+    CHECK(read(R"({"action":"allow","target":"fd00::/8","ports":[22]})") ==
+          "allow fd00::/8 ports=22");
+    CHECK(read(R"({"action":"allow","target":"a.example","ports":null})") == "allow a.example");
+
+    const auto refused = [](std::string_view rule) {
+        return refusal("{\"egress\":[" + std::string(rule) + "]}");
+    };
+    CHECK_THAT(refused(R"({"action":"allow","target":"a.example","ports":[443]})"),
+               Catch::StartsWith("egress[0].ports: ") && Catch::Contains("a.example:443"));
+    CHECK_THAT(refused(R"({"action":"allow","target":"*.example","ports":[443]})"),
+               Catch::StartsWith("egress[0].ports: "));
+    CHECK(refused(R"({"action":"allow","target":"10.0.0.1:443","ports":[443]})") ==
+          "egress[0].ports: the target has a port already");
+    CHECK(refused(R"({"action":"allow","ports":[]})") ==
+          "egress[0].ports: must hold at least one port");
+    CHECK(refused(R"({"action":"allow","ports":443})") == "egress[0].ports: must be an array");
+    CHECK(refused(R"({"action":"allow","target":"","ports":[443]})") ==
+          "egress[0].target: egress target cannot be empty");
+    for (const char* port : {"0", "65536", "-1", "\"443\"", "1.5", "true", "null", "[]"}) {
+        CHECK(refused("{\"action\":\"allow\",\"ports\":[" + std::string(port) + "]}") ==
+              "egress[0].ports: a port must be a number from 1 to 65535");
+    }
+    std::string many = "1";
+    for (int port = 2; port <= 256; ++port)
+        many += "," + std::to_string(port);
+    CHECK(parse_policy("{\"egress\":[{\"ports\":[" + many + "]}]}").has_value());
+    CHECK(refused("{\"ports\":[" + many + ",257]}") ==
+          "egress[0].ports: must not be more than 256");
+}
+
+TEST_CASE("ports are shown as they were sent, and saved so") {
+    const Policy policy =
+        test::written(R"({"egress":[{"action":"allow","target":"10.0.0.0/8","ports":[443,80]},)"
+                      R"({"action":"deny","ports":[25]}],"defaultAction":"deny"})");
+    CHECK(to_json(policy) ==
+          R"({"egress":[{"action":"allow","target":"10.0.0.0/8","ports":[443,80]},)"
+          R"({"action":"deny","ports":[25]}],"defaultAction":"deny"})");
+    CHECK(to_json(test::written(to_saved_json(policy))) == to_json(policy));
+}
+
+TEST_CASE("a patch replaces the rule of the same target and ports, in any order") {
+    const Policy before = test::written(
+        R"({"egress":[{"action":"allow","target":"10.0.0.0/8","ports":[443,80]},)"
+        R"({"action":"allow","target":"10.0.0.0/8"},{"action":"allow","ports":[22]}]})");
+    const auto rules =
+        parse_patch(R"([{"action":"deny","target":"10.0.0.0/8","ports":[80,443]},)"
+                    R"({"action":"deny","ports":[22]},{"action":"deny","ports":[22,23]}])");
+    CHECK(test::texts(merge(before, rules.value()).rules) ==
+          "deny 10.0.0.0/8 ports=80,443, deny ports=22, deny ports=22,23, allow 10.0.0.0/8");
+}
+
+TEST_CASE("a target is removed with all its ports, and ports without a target by their own name") {
+    const Policy before =
+        test::written(R"({"egress":[{"target":"10.0.0.0/8","ports":[443]},{"target":"10.0.0.0/8"},)"
+                      R"({"ports":[443,80]},{"ports":[443]}]})");
+    CHECK(test::texts(remove(before, {"10.0.0.0/8"}).policy.rules) ==
+          "deny ports=80,443, deny ports=443");
+    CHECK(test::texts(remove(before, {"ports=80,443", "443", ""}).policy.rules) ==
+          "deny 10.0.0.0/8 ports=443, deny 10.0.0.0/8, deny ports=443");
+}
+
+TEST_CASE("a rule counts as often as it has stretches of ports, and in each family") {
+    CHECK(check_rule_count(test::written(R"({"egress":[{"ports":[80,81,443]}]})"), 4).has_value());
+    CHECK_FALSE(
+        check_rule_count(test::written(R"({"egress":[{"ports":[80,82,443]}]})"), 5).has_value());
+    const Policy target = test::written(R"({"egress":[{"target":"10.0.0.1","ports":[80,82]}]})");
+    CHECK(check_rule_count(target, 2).has_value());
+}
+
+TEST_CASE("ports need the packet filter") {
+    CHECK(check_without_filter(test::policy({"allow 10.0.0.0/8", "allow a.example:443"}))
+              .has_value());
+    const auto refused = check_without_filter(test::written(R"({"egress":[{"ports":[80]}]})"));
+    REQUIRE_FALSE(refused.has_value());
+    CHECK(refused.error().message() == "egress[0].ports: needs the mode dns+nft");
+}
+
 TEST_CASE("a patch has rules and a delete has targets") {
     CHECK(test::texts(parse_patch(R"([{"action":"allow","target":"a.example"}])").value()) ==
           "allow a.example");
@@ -106,7 +200,8 @@ TEST_CASE("new rules go to the front and replace the old ones of their target") 
         Action::allow);
     const Policy after =
         merge(before,
-              test::rules({"deny d.example", "allow b.EXAMPLE", "deny b.example", "deny 1.2.3.4"}));
+              test::policy({"deny d.example", "allow b.EXAMPLE", "deny b.example", "deny 1.2.3.4"})
+                  .rules);
     CHECK(test::texts(after.rules) ==
           "deny d.example, allow b.EXAMPLE, deny 1.2.3.4, allow a.example, allow c.example, allow "
           "b.example:443");

@@ -1,0 +1,56 @@
+#pragma once
+
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+#include "net/ipv4_range.hpp"
+#include "runtime/native/spawner/spawner_options.hpp"
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+
+namespace opensandbox::runtime::native {
+
+/// How the sandboxes of an ordinary user's server have a network. The spawner, the links and the
+/// firewall live in a network namespace of the server's own, where it may do what root's server
+/// does on the host. A process beside it, the uplink's, stays in the host's: it runs pasta, which
+/// connects the two, and does for the spawner what only works there. It keeps the namespace alive
+/// until no spawner comes back and no sandbox lives, so that links outlive a spawner.
+class Uplink {
+  public:
+    /// None: sandboxes have their loopback only.
+    Uplink() = default;
+
+    /// Moves this process, which must have one thread, into the network namespace of the server's
+    /// sandboxes, which is made, with the uplink's process, unless they are there. On failure the
+    /// process stays where it is, and nothing is left; the message says what the host lacks.
+    static Result<Uplink> enter(const SpawnerOptions& options);
+
+    [[nodiscard]] explicit operator bool() const { return static_cast<bool>(socket_); }
+    /// The host had a way out for IPv6 when this was made.
+    [[nodiscard]] bool ipv6() const { return ipv6_; }
+    /// Readable once the uplink's process is gone: another can only be had by another spawner.
+    [[nodiscard]] int descriptor() const { return socket_.get(); }
+
+    /// listen_on() in the host's network namespace.
+    [[nodiscard]] Result<UniqueFd> listen(const std::string& host, std::uint16_t& port) const;
+    /// Starts a resolver for these sockets that asks the host's servers as a process of the host;
+    /// it ends with `control`. All three are borrowed.
+    [[nodiscard]] Status start_resolver(const net::Ipv4Range& range, int control, int udp,
+                                        int tcp) const;
+    /// Ends the uplink's process, and pasta with it. For a spawner that leaves no sandbox.
+    void end();
+
+  private:
+    UniqueFd socket_;
+    bool ipv6_ = false;
+};
+
+/// Where the uplink's process of a server is found.
+std::filesystem::path uplink_socket_path(const SpawnerOptions& options);
+
+/// Serves the spawner at `first` and those after it, until told to end or nobody needs it. To be
+/// called in a process of its own, in the host's network namespace. `first` brings the namespace.
+int serve_uplink(const SpawnerOptions& options, UniqueFd first);
+
+}  // namespace opensandbox::runtime::native

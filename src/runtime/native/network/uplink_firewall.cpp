@@ -1,0 +1,92 @@
+#include "runtime/native/network/uplink_firewall.hpp"
+
+#include "net/netlink_socket.hpp"
+#include "net/nftables.hpp"
+#include "runtime/native/network/pasta.hpp"
+
+#include <linux/netlink.h>
+#include <netinet/in.h>
+
+#include <array>
+#include <vector>
+
+namespace opensandbox::runtime::native {
+
+namespace {
+
+using net::nft::Family;
+using net::nft::Hook;
+using net::nft::Rule;
+using net::nft::SetLayout;
+using Source = net::nft::KeyPart::Source;
+
+constexpr const char* refuse_chain = "refuse";
+constexpr const char* uplink_chain = "to_uplink";
+constexpr const char* set4 = "host4";
+constexpr const char* set6 = "host6";
+/// Before the rules about sandboxes, which may accept.
+constexpr std::int32_t before_sandboxes = -6;
+
+struct Block {
+    const char* network;
+    unsigned prefix;
+};
+constexpr std::array refused4{Block{"0.0.0.0", 8}, Block{"127.0.0.0", 8}, Block{"169.254.0.0", 16}};
+/// ::/96 has ::1 and addresses that embed IPv4 ones; sockets take ::ffff:0:0/96 for IPv4.
+constexpr std::array refused6{Block{"::", 96}, Block{"::ffff:0:0", 96}, Block{"fe80::", 10}};
+
+void add_addresses(net::nft::Transaction& transaction, const std::string& table,
+                   const std::set<boost::asio::ip::address>& host) {
+    std::vector<net::nft::Element> four, six;
+    for (const auto& address : host)
+        (address.is_v4() ? four : six).emplace_back(net::nft::SetKey().address(address));
+    const SetLayout layout4({net::nft::KeyField::ipv4});
+    const SetLayout layout6({net::nft::KeyField::ipv6});
+    transaction.add_set(Family::inet, table, set4, layout4);
+    transaction.add_set(Family::inet, table, set6, layout6);
+    if (!four.empty()) transaction.add_elements(Family::inet, table, set4, layout4, four);
+    if (!six.empty()) transaction.add_elements(Family::inet, table, set6, layout6, six);
+}
+
+}  // namespace
+
+Status install_uplink_firewall(const std::string& table,
+                               const std::set<boost::asio::ip::address>& host) {
+    auto socket = net::NetlinkSocket::open(NETLINK_NETFILTER);
+    if (!socket) return socket.error();
+    net::nft::Transaction transaction;
+    // Adding first lets the deletion succeed whether or not there was one.
+    transaction.add_table(Family::inet, table);
+    transaction.delete_table(Family::inet, table);
+    transaction.add_table(Family::inet, table);
+    add_addresses(transaction, table, host);
+    const auto rule = [&](const char* chain, const Rule& made) {
+        transaction.add_rule(Family::inet, table, chain, made);
+    };
+    transaction.add_chain(Family::inet, table, refuse_chain);
+    rule(refuse_chain, Rule().transport(IPPROTO_TCP).reject_with_reset());
+    rule(refuse_chain, Rule().reject_as_prohibited());
+    transaction.add_chain(Family::inet, table, uplink_chain);
+    rule(uplink_chain, Rule().is_ipv4().in_set(Source::ipv4_destination, set4).go_to(refuse_chain));
+    rule(uplink_chain, Rule().is_ipv6().in_set(Source::ipv6_destination, set6).go_to(refuse_chain));
+    for (const Block& block : refused4) {
+        const auto network = boost::asio::ip::make_address_v4(block.network);
+        rule(uplink_chain, Rule().is_ipv4().destination(network, block.prefix).go_to(refuse_chain));
+    }
+    for (const Block& block : refused6) {
+        const auto network = boost::asio::ip::make_address_v6(block.network);
+        rule(uplink_chain, Rule().is_ipv6().destination(network, block.prefix).go_to(refuse_chain));
+    }
+    using namespace std::string_literals;
+    const std::string whole_name = uplink_name + "\0"s;
+    for (const auto& [chain, hook] :
+         {std::pair{"forward", Hook::forward}, std::pair{"output", Hook::output}}) {
+        transaction.add_base_chain(Family::inet, table, chain, "filter", hook, before_sandboxes);
+        rule(chain, Rule().to_interfaces(whole_name).go_to(uplink_chain));
+    }
+    auto committed = transaction.commit(*socket);
+    if (!committed) return committed.error().within("install firewall \"" + table + "\"");
+    return {};
+}
+
+}  // namespace opensandbox::runtime::native
