@@ -33,10 +33,6 @@ constexpr Flag kFlags[] = {
 
 using Values = std::map<std::string, std::string, std::less<>>;
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 std::optional<bool> to_bool(std::string text) {
     for (char& c : text) {
         if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');

@@ -58,6 +58,11 @@ class Error {
     std::string message_;
 };
 
+/// A value breaks a rule; the message names the field and the rule.
+inline Error invalid(std::string message) {
+    return {ErrorCode::invalid_argument, std::move(message)};
+}
+
 /// Lower-case name of the code, for logs and metrics.
 std::string_view to_string(ErrorCode code);
 

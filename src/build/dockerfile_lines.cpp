@@ -9,9 +9,9 @@ namespace opensandbox::build {
 namespace {
 
 /// The lines of a text without their ends (LF or CR LF).
-class Source {
+class LineSource {
   public:
-    explicit Source(std::string_view text) : rest_(text) {}
+    explicit LineSource(std::string_view text) : rest_(text) {}
 
     [[nodiscard]] bool at_end() const { return rest_.empty(); }
     [[nodiscard]] std::size_t number() const { return number_; }
@@ -24,7 +24,7 @@ class Source {
         return line;
     }
     [[nodiscard]] std::string_view peek() const {
-        Source copy = *this;
+        LineSource copy = *this;
         return copy.next();
     }
 
@@ -60,7 +60,7 @@ bool is_known_syntax(std::string_view image) {
     return name == "docker/dockerfile" || name == "docker/dockerfile-upstream";
 }
 
-Status read_directives(Source& source, DockerfileLines& out) {
+Status read_directives(LineSource& source, DockerfileLines& out) {
     std::vector<std::string> seen;
     while (!source.at_end()) {
         auto directive = directive_of(source.peek());
@@ -118,7 +118,7 @@ std::vector<HereDocument> documents_of(const std::string& text, char escape) {
     return documents;
 }
 
-Status read_document(Source& source, const DockerfileLines& out, const LogicalLine& line,
+Status read_document(LineSource& source, const DockerfileLines& out, const LogicalLine& line,
                      HereDocument& document) {
     while (!source.at_end()) {
         const std::string_view raw = source.next();
@@ -171,7 +171,7 @@ Result<DockerfileLines> split_dockerfile(std::string_view text, std::string file
         return Error(ErrorCode::invalid_argument, out.file + ": is not a text: it holds NUL bytes");
     }
     if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);
-    Source source(text);
+    LineSource source(text);
     if (Status read = read_directives(source, out); !read) return read.error();
     while (!source.at_end()) {
         const std::string_view first = source.next();

@@ -8,7 +8,7 @@
 namespace opensandbox::build {
 namespace {
 
-Error refused(std::string rule) {
+Error refused_instruction(std::string rule) {
     return {ErrorCode::invalid_argument, std::move(rule)};
 }
 
@@ -25,20 +25,21 @@ Result<Verb> verb_of(std::string_view text) {
         if (equal_ignoring_case(to_string(verb), text)) return verb;
     }
     for (std::string_view name : kUnsupported) {
-        if (equal_ignoring_case(name, text)) return refused("this instruction is not supported");
+        if (equal_ignoring_case(name, text))
+            return refused_instruction("this instruction is not supported");
     }
-    return refused("there is no such instruction");
+    return refused_instruction("there is no such instruction");
 }
 
 /// What stands after the instruction's name is needed by all of them.
 Status need(std::string_view rest, std::string_view what) {
-    return rest.empty() ? Status(refused("needs " + std::string(what))) : Status();
+    return rest.empty() ? Status(refused_instruction("needs " + std::string(what))) : Status();
 }
 
 Status refuse_flags(std::string_view rest) {
     const Flags flags = take_flags(rest);
     if (flags.values.empty()) return {};
-    return refused("--" + flags.values.front().first + " is not supported");
+    return refused_instruction("--" + flags.values.front().first + " is not supported");
 }
 
 Status take_copy_flags(Instruction& out, Verb verb, std::string_view& rest) {
@@ -48,9 +49,10 @@ Status take_copy_flags(Instruction& out, Verb verb, std::string_view& rest) {
         if (name == "chown") into = &out.chown;
         if (name == "chmod") into = &out.chmod;
         if (name == "from" && verb == Verb::copy) into = &out.from;
-        if (!into) return refused("--" + name + " is not supported");
-        if (value.empty()) return refused("--" + name + " needs a value: --" + name + "=…");
-        if (*into) return refused("--" + name + " stands here twice");
+        if (!into) return refused_instruction("--" + name + " is not supported");
+        if (value.empty())
+            return refused_instruction("--" + name + " needs a value: --" + name + "=…");
+        if (*into) return refused_instruction("--" + name + " stands here twice");
         *into = value;
     }
     rest = flags.rest;
@@ -58,13 +60,15 @@ Status take_copy_flags(Instruction& out, Verb verb, std::string_view& rest) {
 }
 
 Status parse_copy(Instruction& out, std::string_view rest, const LogicalLine& line, char escape) {
-    if (!line.documents.empty()) return refused("here-documents are supported with RUN only");
+    if (!line.documents.empty())
+        return refused_instruction("here-documents are supported with RUN only");
     if (Status taken = take_copy_flags(out, out.verb, rest); !taken) return taken;
     auto exec = parse_exec_form(rest);
     if (!exec) return exec.error();
     out.exec_form = exec->has_value();
     out.words = *exec ? std::move(**exec) : split_words(rest, escape);
-    if (out.words.size() < 2) return refused("needs at least one source and a destination");
+    if (out.words.size() < 2)
+        return refused_instruction("needs at least one source and a destination");
     return {};
 }
 
@@ -86,7 +90,8 @@ Result<std::string> with_documents(std::string_view rest, const LogicalLine& lin
         script += c;
     }
     if (script.starts_with("#!")) {
-        return refused("a here-document with #! is not supported: it is run by the SHELL");
+        return refused_instruction(
+            "a here-document with #! is not supported: it is run by the SHELL");
     }
     return script;
 }
@@ -103,7 +108,7 @@ Status parse_run(Instruction& out, std::string_view rest, const LogicalLine& lin
     auto exec = parse_exec_form(rest);
     if (!exec) return exec.error();
     out.exec_form = exec->has_value();
-    if (*exec && (*exec)->empty()) return refused("the JSON array is empty");
+    if (*exec && (*exec)->empty()) return refused_instruction("the JSON array is empty");
     out.words = *exec ? std::move(**exec) : std::vector<std::string>{std::string(rest)};
     return {};
 }
@@ -122,7 +127,7 @@ Status parse_shell(Instruction& out, std::string_view rest) {
     auto exec = parse_exec_form(rest);
     if (!exec) return exec.error();
     if (!*exec || (*exec)->empty()) {
-        return refused("must be a JSON array, such as [\"/bin/sh\", \"-c\"]");
+        return refused_instruction("must be a JSON array, such as [\"/bin/sh\", \"-c\"]");
     }
     out.exec_form = true;
     out.words = std::move(**exec);
@@ -136,7 +141,7 @@ Status parse_pairs(Instruction& out, std::string_view rest, char escape) {
     if (words.front().find('=') == std::string::npos) {
         const auto blank = rest.find_first_of(" \t");
         if (blank == std::string_view::npos)
-            return refused("'" + words.front() + "': needs a value");
+            return refused_instruction("'" + words.front() + "': needs a value");
         out.pairs.emplace_back(std::string(rest.substr(0, blank)),
                                std::string(trim(rest.substr(blank))));
         return {};
@@ -144,9 +149,10 @@ Status parse_pairs(Instruction& out, std::string_view rest, char escape) {
     for (const std::string& word : words) {
         const auto equals = word.find('=');
         if (equals == std::string::npos) {
-            return refused("'" + word + "': must be NAME=value (values with blanks in quotes)");
+            return refused_instruction("'" + word +
+                                       "': must be NAME=value (values with blanks in quotes)");
         }
-        if (equals == 0) return refused("'" + word + "': has no name");
+        if (equals == 0) return refused_instruction("'" + word + "': has no name");
         out.pairs.emplace_back(word.substr(0, equals), word.substr(equals + 1));
     }
     return {};
@@ -157,7 +163,7 @@ Status parse_arguments(Instruction& out, std::string_view rest, char escape) {
     for (const std::string& word : split_words(rest, escape)) {
         const auto equals = word.find('=');
         const std::string name = word.substr(0, equals);
-        if (name.empty()) return refused("'" + word + "': has no name");
+        if (name.empty()) return refused_instruction("'" + word + "': has no name");
         std::optional<std::string> value;
         if (equals != std::string::npos) value = word.substr(equals + 1);
         out.pairs.emplace_back(name, std::move(value));
@@ -169,7 +175,7 @@ Status parse_arguments(Instruction& out, std::string_view rest, char escape) {
 Status parse_one(Instruction& out, std::string_view rest, char escape) {
     if (Status ok = need(rest, out.verb == Verb::user ? "a user" : "a directory"); !ok) return ok;
     if (out.verb == Verb::user && split_words(rest, escape).size() != 1) {
-        return refused("must be USER NAME[:GROUP] or UID[:GID]");
+        return refused_instruction("must be USER NAME[:GROUP] or UID[:GID]");
     }
     out.words = {std::string(rest)};
     return {};

@@ -39,6 +39,9 @@ struct Positional {
     } count = Count::one;
 };
 
+/// What most commands begin with.
+inline const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
+
 struct Example {
     std::string_view line;  ///< without the program's name
     std::string_view says;

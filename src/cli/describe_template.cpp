@@ -5,10 +5,6 @@ namespace opensandbox::cli {
 
 namespace {
 
-json::value or_null(const std::optional<std::string>& text) {
-    return text ? json::value(*text) : json::value();
-}
-
 json::value or_null(const std::optional<std::map<std::string, std::string>>& map) {
     if (!map) return {};
     json::object object;

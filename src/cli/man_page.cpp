@@ -30,7 +30,7 @@ std::string escaped(std::string_view text) {
 }
 
 /// An argument of a macro.
-std::string quoted(std::string_view text) {
+std::string roff_quoted(std::string_view text) {
     std::string out = "\"";
     for (char c : escaped(text)) {
         if (c == '"') out += '"';
@@ -53,9 +53,10 @@ std::string page_name(const Command& command) {
 
 std::string head(const std::string& name, std::string_view version, std::string_view summary) {
     if (summary.ends_with('.')) summary.remove_suffix(1);
-    return ".TH " + quoted(upper(name)) + " 1 \"\" " +
-           quoted(std::string(kProgram) + " " + std::string(version)) + " \"User Commands\"\n" +
-           ".SH NAME\n" + escaped(name) + " \\- " + escaped(summary) + "\n";
+    return ".TH " + roff_quoted(upper(name)) + " 1 \"\" " +
+           roff_quoted(std::string(kProgram) + " " + std::string(version)) +
+           " \"User Commands\"\n" + ".SH NAME\n" + escaped(name) + " \\- " + escaped(summary) +
+           "\n";
 }
 
 std::string synopsis(const Command& command) {

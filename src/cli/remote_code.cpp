@@ -39,7 +39,7 @@ std::string shown(const sdk::ExecutionError& error) {
     return error.value.empty() ? error.name + "\n" : error.name + ": " + error.value + "\n";
 }
 
-struct Control {
+struct CodeControl {
     void stop() {
         interrupted = true;
         if (stream == nullptr) return;  // it is interrupted as soon as it has begun
@@ -78,7 +78,7 @@ Awaitable<sdk::Result<CodeRun>> run_remote_code(Invocation& invocation, sdk::Cod
                                                 sdk::CodeRequest request) {
     CodeRun run;
     OutputQueue output(invocation.executor());
-    Control control{invocation.executor(), code, nullptr, request.context_id};
+    CodeControl control{invocation.executor(), code, nullptr, request.context_id};
     Interrupts& interrupts = invocation.interrupts();
     interrupts.handle([&] { control.stop(); });
     ScopeExit released([&] { interrupts.handle([] {}); });

@@ -19,8 +19,8 @@ Awaitable<void> interrupt_remote(sdk::Commands commands, std::string id) {
 using Interrupt = std::function<Awaitable<void>(std::string id)>;
 
 /// What one run shares between its stream and the signal handler.
-struct Control {
-    Control(sdk::EventStream& s, asio::any_io_executor ex, const Interrupt& i)
+struct RunControl {
+    RunControl(sdk::EventStream& s, asio::any_io_executor ex, const Interrupt& i)
         : stream(s), executor(std::move(ex)), interrupt(i) {}
 
     void stop(OutputQueue& output) {
@@ -60,7 +60,7 @@ Awaitable<sdk::Result<RemoteRun>> pass_on(Invocation& invocation, sdk::EventStre
                                           Interrupt interrupt) {
     RemoteRun run;
     OutputQueue output(invocation.executor());
-    Control control(stream, invocation.executor(), interrupt);
+    RunControl control(stream, invocation.executor(), interrupt);
     Interrupts& interrupts = invocation.interrupts();
     const auto interrupted = [&] {
         run.interrupted = true;

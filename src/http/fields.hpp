@@ -8,6 +8,9 @@
 
 namespace opensandbox::http {
 
+/// Without the spaces and tabs at both ends.
+std::string_view trim(std::string_view text);
+
 /// ASCII case-insensitive equality, as header names compare.
 bool equal_ignoring_case(std::string_view a, std::string_view b);
 

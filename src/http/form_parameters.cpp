@@ -10,14 +10,6 @@ bool is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
-std::string_view trim(std::string_view text) {
-    while (!text.empty() && is_blank(text.front()))
-        text.remove_prefix(1);
-    while (!text.empty() && is_blank(text.back()))
-        text.remove_suffix(1);
-    return text;
-}
-
 /// Takes a quoted string without its quotes off the front of `rest`.
 std::string take_quoted(std::string_view& rest) {
     std::string text;

@@ -1,5 +1,7 @@
 #include "http/head_parser.hpp"
 
+#include "http/fields.hpp"
+
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -43,14 +45,6 @@ bool all_in(const std::array<bool, 256>& table, std::string_view text) {
 bool is_target(std::string_view text) {
     return !text.empty() && all_in(value_characters, text) &&
            text.find_first_of(" \t") == std::string_view::npos;
-}
-
-std::string_view trim(std::string_view text) {
-    while (!text.empty() && (text.front() == ' ' || text.front() == '\t'))
-        text.remove_prefix(1);
-    while (!text.empty() && (text.back() == ' ' || text.back() == '\t'))
-        text.remove_suffix(1);
-    return text;
 }
 
 /// Takes the next line without its CRLF; the scanner saw to it that every line has one.

@@ -11,13 +11,6 @@ namespace {
 
 constexpr std::int64_t version = 1;
 
-json::array to_array(const std::vector<std::string>& texts) {
-    json::array array;
-    for (const std::string& text : texts)
-        array.emplace_back(text);
-    return array;
-}
-
 json::object to_json(const std::string& reference, const ImageRecord& image) {
     json::array env;
     for (const auto& [name, value] : image.config.env)
@@ -26,17 +19,17 @@ json::object to_json(const std::string& reference, const ImageRecord& image) {
     object["reference"] = reference;
     object["digest"] = image.digest;
     object["created_at"] = image.created_at.time_since_epoch().count();
-    object["layers"] = to_array(image.layers);
+    object["layers"] = json::string_array(image.layers);
     object["env"] = std::move(env);
     object["user"] = image.config.user;
     object["working_directory"] = image.config.working_directory;
-    object["entrypoint"] = to_array(image.config.entrypoint);
-    object["cmd"] = to_array(image.config.cmd);
+    object["entrypoint"] = json::string_array(image.config.entrypoint);
+    object["cmd"] = json::string_array(image.config.cmd);
     json::object labels;
     for (const auto& [name, value] : image.config.labels)
         labels[name] = value;
     object["labels"] = std::move(labels);
-    object["exposed_ports"] = to_array(image.config.exposed_ports);
+    object["exposed_ports"] = json::string_array(image.config.exposed_ports);
     if (image.replaced) object["replaced"] = true;
     return object;
 }

@@ -12,13 +12,6 @@ namespace {
 constexpr std::string_view kManifestType = "application/vnd.oci.image.manifest.v1+json";
 constexpr std::string_view kConfigType = "application/vnd.oci.image.config.v1+json";
 
-json::array to_array(const std::vector<std::string>& texts) {
-    json::array array;
-    for (const std::string& text : texts)
-        array.emplace_back(text);
-    return array;
-}
-
 json::object run_config(const ImageConfig& config) {
     json::object object;
     json::array env;
@@ -27,8 +20,8 @@ json::object run_config(const ImageConfig& config) {
     object["Env"] = std::move(env);
     if (!config.user.empty()) object["User"] = config.user;
     if (!config.working_directory.empty()) object["WorkingDir"] = config.working_directory;
-    if (!config.entrypoint.empty()) object["Entrypoint"] = to_array(config.entrypoint);
-    if (!config.cmd.empty()) object["Cmd"] = to_array(config.cmd);
+    if (!config.entrypoint.empty()) object["Entrypoint"] = json::string_array(config.entrypoint);
+    if (!config.cmd.empty()) object["Cmd"] = json::string_array(config.cmd);
     json::object labels, ports;
     for (const auto& [name, value] : config.labels)
         labels[name] = value;

@@ -56,13 +56,6 @@ bool is_port(std::string_view text) {
     return protocol == "tcp" || protocol == "udp" || protocol == "sctp";
 }
 
-json::array to_array(const std::vector<std::string>& texts) {
-    json::array array;
-    for (const std::string& text : texts)
-        array.emplace_back(text);
-    return array;
-}
-
 /// The config as other engines write it (OCI image-spec, config.md), without times, so that the
 /// same content has the same digest.
 std::string config_document(const ImageRecord& image) {
@@ -81,8 +74,8 @@ std::string config_document(const ImageRecord& image) {
     json::object config{{"Env", std::move(env)},
                         {"User", image.config.user},
                         {"WorkingDir", image.config.working_directory},
-                        {"Entrypoint", to_array(image.config.entrypoint)},
-                        {"Cmd", to_array(image.config.cmd)},
+                        {"Entrypoint", json::string_array(image.config.entrypoint)},
+                        {"Cmd", json::string_array(image.config.cmd)},
                         {"Labels", std::move(labels)},
                         {"ExposedPorts", std::move(ports)}};
     json::object document{

@@ -10,7 +10,7 @@
 namespace opensandbox::image {
 namespace {
 
-Error broken(std::string_view member, std::string_view rule) {
+Error broken_member(std::string_view member, std::string_view rule) {
     return {ErrorCode::invalid_argument, std::string(member) + ": " + std::string(rule)};
 }
 
@@ -24,7 +24,7 @@ Result<json::value> parse_document(std::string_view text) {
 Result<json::object> parse_object(std::string_view text) {
     auto document = parse_document(text);
     if (!document) return document.error();
-    if (!document->is_object()) return broken("document", "must be an object");
+    if (!document->is_object()) return broken_member("document", "must be an object");
     return std::move(document->get_object());
 }
 
@@ -33,7 +33,8 @@ Result<std::string> text_of(const json::object& from, std::string_view name) {
     auto text = json::get_string(from, name);
     if (!text) return text.error();
     if (!*text) return std::string();
-    if ((*text)->find('\0') != std::string::npos) return broken(name, "must not contain NUL");
+    if ((*text)->find('\0') != std::string::npos)
+        return broken_member(name, "must not contain NUL");
     return std::move(**text);
 }
 
@@ -42,7 +43,8 @@ Result<std::vector<std::string>> texts_of(const json::object& from, std::string_
     if (!texts) return texts.error();
     if (!*texts) return std::vector<std::string>();
     for (const std::string& text : **texts) {
-        if (text.find('\0') != std::string::npos) return broken(name, "must not contain NUL");
+        if (text.find('\0') != std::string::npos)
+            return broken_member(name, "must not contain NUL");
     }
     return std::move(**texts);
 }
@@ -50,7 +52,7 @@ Result<std::vector<std::string>> texts_of(const json::object& from, std::string_
 Result<const json::object*> object_of(const json::object& from, std::string_view name) {
     const json::value* member = json::find(from, name);
     if (!member) return static_cast<const json::object*>(nullptr);
-    if (!member->is_object()) return broken(name, "must be an object");
+    if (!member->is_object()) return broken_member(name, "must be an object");
     return &member->get_object();
 }
 
@@ -83,7 +85,7 @@ Status read_name(const json::object& object, Descriptor& into) {
 }
 
 Result<Descriptor> parse_descriptor(const json::value& value, const std::string& where) {
-    if (!value.is_object()) return broken(where, "must be an object");
+    if (!value.is_object()) return broken_member(where, "must be an object");
     const json::object& object = value.get_object();
     Descriptor descriptor;
     auto media_type = text_of(object, "mediaType");
@@ -93,11 +95,11 @@ Result<Descriptor> parse_descriptor(const json::value& value, const std::string&
     if (!digest) return digest.error().within(where);
     descriptor.hex = digest_hex(*digest);
     if (descriptor.hex.empty()) {
-        return broken(where + ".digest", "must be \"sha256:\" and 64 lower-case hex digits");
+        return broken_member(where + ".digest", "must be \"sha256:\" and 64 lower-case hex digits");
     }
     auto size = json::get_integer(object, "size");
     if (!size) return size.error().within(where);
-    if (!*size || **size < 0) return broken(where + ".size", "must be a number of bytes");
+    if (!*size || **size < 0) return broken_member(where + ".size", "must be a number of bytes");
     descriptor.size = static_cast<std::uint64_t>(**size);
     if (auto ok = read_platform(object, descriptor); !ok) return ok.error().within(where);
     if (auto ok = read_name(object, descriptor); !ok) return ok.error().within(where);
@@ -107,11 +109,11 @@ Result<Descriptor> parse_descriptor(const json::value& value, const std::string&
 Result<std::vector<Descriptor>> parse_descriptors(const json::object& from, std::string_view name,
                                                   std::size_t most) {
     const json::value* member = json::find(from, name);
-    if (!member) return broken(name, "is missing");
-    if (!member->is_array()) return broken(name, "must be an array");
+    if (!member) return broken_member(name, "is missing");
+    if (!member->is_array()) return broken_member(name, "must be an array");
     const json::array& array = member->get_array();
     if (array.size() > most) {
-        return broken(name, "must not hold more than " + std::to_string(most) + " entries");
+        return broken_member(name, "must not hold more than " + std::to_string(most) + " entries");
     }
     std::vector<Descriptor> descriptors;
     for (std::size_t i = 0; i < array.size(); ++i) {
@@ -126,14 +128,15 @@ Result<std::vector<Descriptor>> parse_descriptors(const json::object& from, std:
 Result<std::vector<std::string>> parse_diff_ids(const json::object& document) {
     auto rootfs = object_of(document, "rootfs");
     if (!rootfs) return rootfs.error();
-    if (!*rootfs) return broken("rootfs", "is missing");
+    if (!*rootfs) return broken_member("rootfs", "is missing");
     auto digests = texts_of(**rootfs, "diff_ids");
     if (!digests) return digests.error().within("rootfs");
     std::vector<std::string> ids;
     for (const std::string& digest : *digests) {
         ids.emplace_back(digest_hex(digest));
         if (ids.back().empty()) {
-            return broken("rootfs.diff_ids", "must be \"sha256:\" and 64 lower-case hex digits");
+            return broken_member("rootfs.diff_ids",
+                                 "must be \"sha256:\" and 64 lower-case hex digits");
         }
     }
     return ids;
@@ -157,7 +160,8 @@ Result<ImageConfig> parse_run_config(const json::object& document) {
     for (const std::string& variable : *env) {
         std::size_t equals = variable.find('=');
         if (equals == 0 || equals == std::string::npos) {
-            return broken("config.Env", in_quotes(variable) + " must have the form NAME=VALUE");
+            return broken_member("config.Env",
+                                 in_quotes(variable) + " must have the form NAME=VALUE");
         }
         config.env.emplace_back(variable.substr(0, equals), variable.substr(equals + 1));
     }
@@ -194,7 +198,7 @@ Result<ImageManifest> parse_manifest(std::string_view text) {
     auto document = parse_object(text);
     if (!document) return document.error();
     const json::value* config = json::find(*document, "config");
-    if (!config) return broken("config", "is missing");
+    if (!config) return broken_member("config", "is missing");
     auto descriptor = parse_descriptor(*config, "config");
     if (!descriptor) return descriptor.error();
     auto layers = parse_descriptors(*document, "layers", most_layers);
@@ -234,19 +238,19 @@ Result<ConfigDocument> parse_config(std::string_view text) {
 Result<std::vector<DockerManifest>> parse_docker_manifest(std::string_view text) {
     auto document = parse_document(text);
     if (!document) return document.error();
-    if (!document->is_array()) return broken("manifest.json", "must be an array");
+    if (!document->is_array()) return broken_member("manifest.json", "must be an array");
     std::vector<DockerManifest> manifests;
     for (const json::value& value : document->get_array()) {
-        if (!value.is_object()) return broken("manifest.json", "must hold objects");
+        if (!value.is_object()) return broken_member("manifest.json", "must hold objects");
         auto config = text_of(value.get_object(), "Config");
         auto tags = texts_of(value.get_object(), "RepoTags");
         auto layers = texts_of(value.get_object(), "Layers");
         if (!config) return config.error();
         if (!tags) return tags.error();
         if (!layers) return layers.error();
-        if (config->empty()) return broken("Config", "is missing");
+        if (config->empty()) return broken_member("Config", "is missing");
         if (layers->size() > most_layers) {
-            return broken("Layers", "must not hold more than 256 entries");
+            return broken_member("Layers", "must not hold more than 256 entries");
         }
         DockerManifest manifest;
         manifest.config = std::move(*config);

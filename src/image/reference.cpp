@@ -79,29 +79,31 @@ bool looks_like_registry(std::string_view component) {
            std::ranges::any_of(component, [](char c) { return c >= 'A' && c <= 'Z'; });
 }
 
-Error broken(std::string_view reference, std::string_view rule) {
+Error broken_reference(std::string_view reference, std::string_view rule) {
     return {ErrorCode::invalid_argument,
             "image " + in_quotes(reference) + ": " + std::string(rule)};
 }
 
 Status check_name(std::string_view reference, std::string_view name) {
-    if (name.empty()) return broken(reference, "the name must not be empty");
+    if (name.empty()) return broken_reference(reference, "the name must not be empty");
     if (name.size() > longest_name) {
-        return broken(reference, "the name must not be longer than 255 characters");
+        return broken_reference(reference, "the name must not be longer than 255 characters");
     }
     std::size_t slash = name.find('/');
     if (slash != std::string_view::npos && looks_like_registry(name.substr(0, slash))) {
         if (!is_registry(name.substr(0, slash))) {
-            return broken(reference, "the registry must be a host name with an optional port");
+            return broken_reference(reference,
+                                    "the registry must be a host name with an optional port");
         }
         name.remove_prefix(slash + 1);
     }
     for (;;) {
         std::string_view component = name.substr(0, name.find('/'));
         if (!is_path_component(component)) {
-            return broken(reference,
-                          "each part of the name must be lower-case letters and digits, joined by "
-                          "\".\", \"_\", \"__\" or dashes");
+            return broken_reference(
+                reference,
+                "each part of the name must be lower-case letters and digits, joined by "
+                "\".\", \"_\", \"__\" or dashes");
         }
         if (component.size() == name.size()) return {};
         name.remove_prefix(component.size() + 1);
@@ -130,7 +132,8 @@ Result<Reference> parse_reference(std::string_view text) {
         reference.digest = name.substr(at + 1);
         name = name.substr(0, at);
         if (digest_hex(reference.digest).empty()) {
-            return broken(text, "the digest must be \"sha256:\" and 64 lower-case hex digits");
+            return broken_reference(text,
+                                    "the digest must be \"sha256:\" and 64 lower-case hex digits");
         }
     }
     std::size_t slash = name.rfind('/');
@@ -140,19 +143,20 @@ Result<Reference> parse_reference(std::string_view text) {
         reference.tag = name.substr(colon + 1);
         name = name.substr(0, colon);
         if (!is_tag(reference.tag)) {
-            return broken(text,
-                          "the tag must be 1 to 128 letters, digits, \"_\", \".\" or \"-\", the "
-                          "first neither \".\" nor \"-\"");
+            return broken_reference(
+                text,
+                "the tag must be 1 to 128 letters, digits, \"_\", \".\" or \"-\", the "
+                "first neither \".\" nor \"-\"");
         }
         if (!reference.digest.empty()) {
-            return broken(text, "a tag and a digest must not stand together");
+            return broken_reference(text, "a tag and a digest must not stand together");
         }
     }
     if (auto status = check_name(text, name); !status) return status.error();
     reference.name = name;
     if (reference.is_host()) {
         if (!reference.digest.empty() || (tagged && reference.tag != "latest")) {
-            return broken(text, "\"host\" is the built-in image and has no other tags");
+            return broken_reference(text, "\"host\" is the built-in image and has no other tags");
         }
         reference.tag.clear();
     } else if (!tagged && reference.digest.empty()) {

@@ -100,4 +100,11 @@ Result<std::optional<std::vector<std::pair<std::string, std::string>>>> get_stri
     return std::optional<Map>(std::move(map));
 }
 
+array string_array(const std::vector<std::string>& texts) {
+    array made;
+    for (const std::string& text : texts)
+        made.emplace_back(text);
+    return made;
+}
+
 }  // namespace opensandbox::json

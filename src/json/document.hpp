@@ -35,4 +35,15 @@ Result<std::optional<std::vector<std::string>>> get_strings(const object& from,
 Result<std::optional<std::vector<std::pair<std::string, std::string>>>> get_string_map(
     const object& from, std::string_view name);
 
+array string_array(const std::vector<std::string>& texts);
+
+/// Of pairs of a name and a text.
+template <class Pairs>
+object string_object(const Pairs& pairs) {
+    object made;
+    for (const auto& [name, text] : pairs)
+        made[name] = text;
+    return made;
+}
+
 }  // namespace opensandbox::json

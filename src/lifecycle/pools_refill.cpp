@@ -8,7 +8,7 @@ namespace opensandbox::lifecycle {
 namespace {
 
 /// After a refill that failed.
-constexpr std::chrono::seconds kRetry{5};
+constexpr std::chrono::seconds kRefillRetry{5};
 
 }  // namespace
 
@@ -100,7 +100,7 @@ Awaitable<void> Pools::make_idle(EntryPtr entry) {
 }
 
 Awaitable<void> Pools::wait_and_reconcile(EntryPtr entry) {
-    co_await net::sleep_for(kRetry);
+    co_await net::sleep_for(kRefillRetry);
     entry->waiting = false;
     reconcile(entry);
 }

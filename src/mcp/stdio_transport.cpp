@@ -62,7 +62,7 @@ class BatchOutlet : public Outlet {
     std::string answers_;
 };
 
-bool wants_answer(const Received& received) {
+bool wants_line(const Received& received) {
     const auto* message = std::get_if<Message>(&received);
     return message == nullptr || message->kind == Message::Kind::request;
 }
@@ -78,7 +78,7 @@ void take(Session& session, std::string_view line, const std::shared_ptr<LineOut
         return;
     }
     if (payload.batch) {
-        const auto expected = std::ranges::count_if(payload.items, wants_answer);
+        const auto expected = std::ranges::count_if(payload.items, wants_line);
         outlet = std::make_shared<BatchOutlet>(output, static_cast<std::size_t>(expected));
     }
     for (const Received& item : payload.items)

@@ -8,7 +8,7 @@ namespace {
 
 /// How long an answer may take before it becomes a stream.
 constexpr std::chrono::seconds kPatience{1};
-constexpr std::chrono::seconds kKeepAlive{15};
+constexpr std::chrono::seconds kStreamKeepAlive{15};
 constexpr int kAccepted = 202;
 
 }  // namespace
@@ -62,7 +62,7 @@ Awaitable<void> StreamOutlet::deliver_events(http::Exchange& exchange) {
             if (!written) co_return;
         }
         if (expected_ == 0) break;
-        const bool woken = co_await arrived_.wait_for(kKeepAlive);
+        const bool woken = co_await arrived_.wait_for(kStreamKeepAlive);
         if (woken) continue;
         auto written = co_await exchange.write(": still at work\n\n");
         if (!written) co_return;

@@ -14,7 +14,6 @@
 namespace opensandbox::model {
 namespace {
 
-using json::object;
 using json::value;
 
 constexpr std::array kRenewRules{
@@ -41,7 +40,7 @@ std::optional<std::string> filled(std::optional<std::string> text) {
     return text;
 }
 
-const object* object_field(const object& body, std::string_view name) {
+const json::object* object_field(const json::object& body, std::string_view name) {
     const value* given = find_field(body, name);
     return given && given->is_object() ? &given->get_object() : nullptr;
 }
@@ -51,7 +50,7 @@ constexpr std::array<std::string_view, 11> kReplacedByTemplate{
     "credentialProxy", "entrypoint",       "env",          "image",      "lifecycle", "platform",
     "resourceLimits",  "resourceRequests", "secureAccess", "snapshotId", "volumes"};
 
-void check_template(const object& body, const Location& at, FieldErrors& errors) {
+void check_template(const json::object& body, const Location& at, FieldErrors& errors) {
     std::string conflicts;
     for (std::string_view name : kReplacedByTemplate) {
         const value* given = find_field(body, name);
@@ -68,7 +67,7 @@ void check_template(const object& body, const Location& at, FieldErrors& errors)
     }
 }
 
-void check_source(const object& body, const CreateRequest& request, const Location& at,
+void check_source(const json::object& body, const CreateRequest& request, const Location& at,
                   FieldErrors& errors) {
     auto pool = std::ranges::find(request.extensions, "poolRef", &StringMap::value_type::first);
     bool pooled = pool != request.extensions.end() && !is_blank(pool->second);
@@ -105,7 +104,7 @@ std::string folded(std::string_view name) {
 
 /// Other members of clients are passed over, but not a field in another spelling: what it was to
 /// forbid would be allowed.
-void check_misspelt(const object& body, FieldErrors& errors) {
+void check_misspelt(const json::object& body, FieldErrors& errors) {
     for (const auto& [key, item] : body) {
         if (item.is_null()) continue;
         const std::string_view name(key);
@@ -119,7 +118,7 @@ void check_misspelt(const object& body, FieldErrors& errors) {
     }
 }
 
-void check_volumes(const object& body, FieldErrors& errors) {
+void check_volumes(const json::object& body, FieldErrors& errors) {
     const value* list = find_field(body, "volumes");
     if (!list || !list->is_array()) return;
     std::int64_t index = 0;
@@ -136,8 +135,8 @@ void check_volumes(const object& body, FieldErrors& errors) {
     }
 }
 
-void check_hooks(const object& body, FieldErrors& errors) {
-    const object* hooks = object_field(body, "lifecycle");
+void check_hooks(const json::object& body, FieldErrors& errors) {
+    const json::object* hooks = object_field(body, "lifecycle");
     const value* periodic = hooks ? find_field(*hooks, "periodic") : nullptr;
     if (!periodic || !periodic->is_array()) return;
     std::set<std::string> seen;
@@ -154,8 +153,8 @@ void check_hooks(const object& body, FieldErrors& errors) {
 }
 
 /// Objects of a list field, in order.
-std::vector<const object*> objects_of(const object& body, std::string_view name) {
-    std::vector<const object*> all;
+std::vector<const json::object*> objects_of(const json::object& body, std::string_view name) {
+    std::vector<const json::object*> all;
     const value* list = find_field(body, name);
     if (!list || !list->is_array()) return all;
     for (const value& item : list->get_array())
@@ -163,10 +162,10 @@ std::vector<const object*> objects_of(const object& body, std::string_view name)
     return all;
 }
 
-NetworkPolicy read_network_policy(const object& given) {
+NetworkPolicy read_network_policy(const json::object& given) {
     NetworkPolicy policy;
     policy.default_action = read_text(given, "defaultAction");
-    for (const object* rule : objects_of(given, "egress")) {
+    for (const json::object* rule : objects_of(given, "egress")) {
         policy.egress.emplace_back(read_text(*rule, "action").value_or(""),
                                    read_text(*rule, "target").value_or(""));
         policy.egress.back().ports = read_integers(*rule, "ports");
@@ -174,18 +173,18 @@ NetworkPolicy read_network_policy(const object& given) {
     return policy;
 }
 
-std::vector<std::string> command_of(const object& hook) {
+std::vector<std::string> command_of(const json::object& hook) {
     return read_list(hook, "command").value_or(std::vector<std::string>());
 }
 
-LifecycleHooks read_hooks(const object& given) {
+LifecycleHooks read_hooks(const json::object& given) {
     LifecycleHooks hooks;
-    if (const object* before = object_field(given, "preStart")) {
+    if (const json::object* before = object_field(given, "preStart")) {
         hooks.pre_start.emplace();
         hooks.pre_start->command = command_of(*before);
         hooks.pre_start->timeout_seconds = read_integer(*before, "timeoutSeconds");
     }
-    for (const object* given_hook : objects_of(given, "periodic")) {
+    for (const json::object* given_hook : objects_of(given, "periodic")) {
         PeriodicHook hook;
         hook.name = read_text(*given_hook, "name").value_or("");
         hook.schedule = read_text(*given_hook, "schedule").value_or("");
@@ -196,7 +195,7 @@ LifecycleHooks read_hooks(const object& given) {
     return hooks;
 }
 
-ClaimVolume read_claim(const object& given) {
+ClaimVolume read_claim(const json::object& given) {
     ClaimVolume claim;
     claim.claim_name = read_text(given, "claimName").value_or("");
     claim.create_if_missing = read_boolean(given, "createIfNotExists", true);
@@ -207,7 +206,7 @@ ClaimVolume read_claim(const object& given) {
     return claim;
 }
 
-BucketVolume read_bucket(const object& given) {
+BucketVolume read_bucket(const json::object& given) {
     BucketVolume bucket;
     bucket.bucket = read_text(given, "bucket").value_or("");
     bucket.endpoint = read_text(given, "endpoint").value_or("");
@@ -218,19 +217,19 @@ BucketVolume read_bucket(const object& given) {
     return bucket;
 }
 
-std::vector<Volume> read_volumes(const object& body) {
+std::vector<Volume> read_volumes(const json::object& body) {
     std::vector<Volume> volumes;
-    for (const object* given : objects_of(body, "volumes")) {
+    for (const json::object* given : objects_of(body, "volumes")) {
         Volume volume;
         volume.name = read_text(*given, "name").value_or("");
         volume.mount_path = read_text(*given, "mountPath").value_or("");
         volume.read_only = read_boolean(*given, "readOnly", false);
         volume.sub_path = read_text(*given, "subPath").value_or("");
-        if (const object* claim = object_field(*given, "pvc")) {
+        if (const json::object* claim = object_field(*given, "pvc")) {
             volume.backend = read_claim(*claim);
-        } else if (const object* bucket = object_field(*given, "ossfs")) {
+        } else if (const json::object* bucket = object_field(*given, "ossfs")) {
             volume.backend = read_bucket(*bucket);
-        } else if (const object* host = object_field(*given, "host")) {
+        } else if (const json::object* host = object_field(*given, "host")) {
             HostVolume path;
             path.path = read_text(*host, "path").value_or("");
             volume.backend = std::move(path);
@@ -240,11 +239,11 @@ std::vector<Volume> read_volumes(const object& body) {
     return volumes;
 }
 
-CreateRequest read_fields(const object& body) {
+CreateRequest read_fields(const json::object& body) {
     CreateRequest request;
-    if (const object* image = object_field(body, "image")) {
+    if (const json::object* image = object_field(body, "image")) {
         request.image = filled(read_text(*image, "uri"));
-        if (const object* auth = object_field(*image, "auth")) {
+        if (const json::object* auth = object_field(*image, "auth")) {
             request.image_auth.emplace();
             request.image_auth->username = read_text(*auth, "username").value_or("");
             request.image_auth->password = read_text(*auth, "password").value_or("");
@@ -258,20 +257,21 @@ CreateRequest read_fields(const object& body) {
     request.env = read_map(body, "env").value_or(StringMap());
     request.metadata = read_map(body, "metadata");
     request.entrypoint = read_list(body, "entrypoint").value_or(std::vector<std::string>());
-    if (const object* policy = object_field(body, "networkPolicy")) {
+    if (const json::object* policy = object_field(body, "networkPolicy")) {
         request.network_policy = read_network_policy(*policy);
     }
-    if (const object* proxy = object_field(body, "credentialProxy")) {
+    if (const json::object* proxy = object_field(body, "credentialProxy")) {
         request.credential_proxy = read_boolean(*proxy, "enabled", false);
     }
     request.secure_access = read_boolean(body, "secureAccess", false);
-    if (const object* hooks = object_field(body, "lifecycle")) request.hooks = read_hooks(*hooks);
+    if (const json::object* hooks = object_field(body, "lifecycle"))
+        request.hooks = read_hooks(*hooks);
     request.volumes = read_volumes(body);
-    if (const object* platform = object_field(body, "platform")) {
+    if (const json::object* platform = object_field(body, "platform")) {
         request.platform = Platform(lowered(read_text(*platform, "os").value_or("")),
                                     lowered(read_text(*platform, "arch").value_or("")));
     }
-    if (const object* extensions = object_field(body, "extensions")) {
+    if (const json::object* extensions = object_field(body, "extensions")) {
         for (const auto& [key, item] : *extensions) {
             std::string text = item.is_string() ? std::string(item.get_string()) : std::string();
             request.extensions.emplace_back(std::string(key), std::move(text));
@@ -298,7 +298,7 @@ std::variant<CreateRequest, FieldErrors> parse_create_request(std::string_view t
     check_object(document, create_request_rules(), at, errors);
     if (!errors.empty()) return errors;
 
-    const object& body = document.get_object();
+    const json::object& body = document.get_object();
     CreateRequest request = read_fields(body);
     if (request.template_id) {
         check_template(body, at, errors);
@@ -316,7 +316,7 @@ std::variant<CreateRequest, FieldErrors> parse_create_request(std::string_view t
         errors.push_back(
             value_error(here, "OPENSANDBOX_LIFECYCLE is reserved.", "\"OPENSANDBOX_LIFECYCLE\""));
     }
-    if (const object* policy = object_field(body, "networkPolicy")) {
+    if (const json::object* policy = object_field(body, "networkPolicy")) {
         if (const value* rules = find_field(*policy, "egress")) {
             Location here{std::string("body"), std::string("networkPolicy"), std::string("egress")};
             check_egress_rules(*rules, here, errors);

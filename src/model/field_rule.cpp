@@ -11,7 +11,6 @@
 namespace opensandbox::model {
 namespace {
 
-using json::object;
 using json::value;
 
 /// Inputs quoted in errors are cut to this, so that an error is never larger than its cause.
@@ -246,7 +245,7 @@ void check_object(const value& body, std::span<const FieldRule> rules, const Loc
                      "Input should be a valid dictionary or object to extract fields from", body));
         return;
     }
-    const object& fields = body.get_object();
+    const json::object& fields = body.get_object();
     for (const FieldRule& rule : rules) {
         Location here = within(at, std::string(rule.name));
         const value* given = fields.if_contains(rule.name);
@@ -259,36 +258,36 @@ void check_object(const value& body, std::span<const FieldRule> rules, const Loc
     }
 }
 
-bool has_field(const object& from, std::string_view name) {
+bool has_field(const json::object& from, std::string_view name) {
     return from.if_contains(name) || from.if_contains(snake_case(name));
 }
 
-const value* find_field(const object& from, std::string_view name) {
+const value* find_field(const json::object& from, std::string_view name) {
     const value* given = from.if_contains(name);
     if (!given) given = from.if_contains(snake_case(name));
     return given && !given->is_null() ? given : nullptr;
 }
 
-std::optional<std::string> read_text(const object& from, std::string_view name) {
+std::optional<std::string> read_text(const json::object& from, std::string_view name) {
     const value* given = find_field(from, name);
     if (!given || !given->is_string()) return std::nullopt;
     return std::string(given->get_string());
 }
 
-std::optional<std::int64_t> read_integer(const object& from, std::string_view name) {
+std::optional<std::int64_t> read_integer(const json::object& from, std::string_view name) {
     const value* given = find_field(from, name);
     if (!given) return std::nullopt;
     FieldError ignored;
     return lax_integer(*given, ignored);
 }
 
-bool read_boolean(const object& from, std::string_view name, bool fallback) {
+bool read_boolean(const json::object& from, std::string_view name, bool fallback) {
     const value* given = find_field(from, name);
     if (!given) return fallback;
     return boolean_of(*given).value_or(fallback);
 }
 
-std::optional<std::vector<std::string>> read_list(const object& from, std::string_view name) {
+std::optional<std::vector<std::string>> read_list(const json::object& from, std::string_view name) {
     const value* given = find_field(from, name);
     if (!given || !given->is_array()) return std::nullopt;
     std::vector<std::string> list;
@@ -298,7 +297,7 @@ std::optional<std::vector<std::string>> read_list(const object& from, std::strin
     return list;
 }
 
-std::vector<std::int64_t> read_integers(const object& from, std::string_view name) {
+std::vector<std::int64_t> read_integers(const json::object& from, std::string_view name) {
     const value* given = find_field(from, name);
     std::vector<std::int64_t> list;
     if (!given || !given->is_array()) return list;
@@ -308,7 +307,7 @@ std::vector<std::int64_t> read_integers(const object& from, std::string_view nam
     return list;
 }
 
-std::optional<StringMap> read_map(const object& from, std::string_view name) {
+std::optional<StringMap> read_map(const json::object& from, std::string_view name) {
     const value* given = find_field(from, name);
     if (!given || !given->is_object()) return std::nullopt;
     StringMap map;

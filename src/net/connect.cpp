@@ -1,4 +1,5 @@
 #include "net/socket_stream.hpp"
+#include "net/stream.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -20,7 +21,6 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using GenericEndpoint = asio::generic::stream_protocol::endpoint;
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr milliseconds no_limit = std::chrono::hours(24);
 /// How long a Unix socket may have no room for one more connection.
 constexpr milliseconds unix_patience{10'000};

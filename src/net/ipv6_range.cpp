@@ -10,7 +10,7 @@ namespace opensandbox::net {
 
 namespace {
 
-Error bad_range(std::string_view text, std::string_view rule) {
+Error bad_ipv6_range(std::string_view text, std::string_view rule) {
     return {ErrorCode::invalid_argument,
             "address range \"" + std::string(text) + "\": " + std::string(rule)};
 }
@@ -30,25 +30,25 @@ Ipv6Address cut(const Ipv6Address& address, unsigned prefix) {
 Result<Ipv6Range> Ipv6Range::parse(std::string_view text) {
     const auto slash = text.find('/');
     if (slash == std::string_view::npos)
-        return bad_range(text, "must be an IPv6 address, a slash and a prefix length");
+        return bad_ipv6_range(text, "must be an IPv6 address, a slash and a prefix length");
 
     boost::system::error_code failed;
     const auto address =
         boost::asio::ip::make_address_v6(std::string(text.substr(0, slash)), failed);
     if (failed || address.scope_id() != 0)
-        return bad_range(text, "the part before the slash must be an IPv6 address");
+        return bad_ipv6_range(text, "the part before the slash must be an IPv6 address");
     if ((address.to_bytes()[0] & 0xfe) != 0xfc)
-        return bad_range(text, "must be a private network, within fc00::/7");
+        return bad_ipv6_range(text, "must be a private network, within fc00::/7");
 
     const auto digits = text.substr(slash + 1);
     unsigned prefix = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), prefix);
     if (error != std::errc{} || end != digits.data() + digits.size())
-        return bad_range(text, "the prefix length must be a number");
+        return bad_ipv6_range(text, "the prefix length must be a number");
     if (prefix < min_prefix || prefix > max_prefix)
-        return bad_range(text, "the prefix length must be from 64 to 112");
+        return bad_ipv6_range(text, "the prefix length must be from 64 to 112");
     if (cut(address, prefix) != address)
-        return bad_range(text, "address bits beyond the prefix must be zero");
+        return bad_ipv6_range(text, "address bits beyond the prefix must be zero");
     return Ipv6Range(address, prefix);
 }
 

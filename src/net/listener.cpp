@@ -1,4 +1,5 @@
 #include "net/socket_stream.hpp"
+#include "net/stream.hpp"
 #include "net/task.hpp"
 
 #include <arpa/inet.h>
@@ -15,7 +16,6 @@
 namespace opensandbox::net {
 namespace {
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 /// How long accept() pauses when descriptors or memory have run out.
 constexpr std::chrono::milliseconds exhaustion_pause{100};
 

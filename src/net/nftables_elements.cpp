@@ -26,10 +26,10 @@ constexpr std::uint32_t verdict_type = 0xffffff00U;  // NFT_DATA_VERDICT
 struct FreeSet {
     void operator()(nftnl_set* set) const { nftnl_set_free(set); }
 };
-using Set = std::unique_ptr<nftnl_set, FreeSet>;
+using ElementSet = std::unique_ptr<nftnl_set, FreeSet>;
 
-Set make_set(Family family, std::string_view table, const SetReference& reference) {
-    Set set(nftnl_set_alloc());
+ElementSet make_set(Family family, std::string_view table, const SetReference& reference) {
+    ElementSet set(nftnl_set_alloc());
     if (!set) throw std::bad_alloc();
     nftnl_set_set_u32(set.get(), NFTNL_SET_FAMILY, static_cast<std::uint32_t>(family));
     nftnl_set_set_str(set.get(), NFTNL_SET_TABLE, std::string(table).c_str());
@@ -165,7 +165,7 @@ std::optional<ListedElement> parse_element(NetlinkBytes attributes) {
     return element;
 }
 
-constexpr std::uint16_t message_type(std::uint16_t type) {
+constexpr std::uint16_t element_message_type(std::uint16_t type) {
     return static_cast<std::uint16_t>(NFNL_SUBSYS_NFTABLES << 8 | type);
 }
 
@@ -249,7 +249,7 @@ void Transaction::put_elements(Family family, std::string_view table, std::strin
 
 Result<std::vector<std::string>> list_chains(NetlinkSocket& socket, Family family,
                                              std::string_view table) {
-    NetlinkMessage request(message_type(NFT_MSG_GETCHAIN), NLM_F_DUMP);
+    NetlinkMessage request(element_message_type(NFT_MSG_GETCHAIN), NLM_F_DUMP);
     request.header<nfgenmsg>().nfgen_family = static_cast<std::uint8_t>(family);
     auto answer = socket.exchange(request, "list nftables chains");
     if (!answer) return answer.error();
@@ -278,7 +278,7 @@ std::vector<ListedElement> parse_elements(NetlinkBytes message) {
 
 Result<std::vector<ListedElement>> list_elements(NetlinkSocket& socket, Family family,
                                                  std::string_view table, std::string_view set) {
-    NetlinkMessage request(message_type(NFT_MSG_GETSETELEM), NLM_F_DUMP);
+    NetlinkMessage request(element_message_type(NFT_MSG_GETSETELEM), NLM_F_DUMP);
     request.header<nfgenmsg>().nfgen_family = static_cast<std::uint8_t>(family);
     request.put_text(NFTA_SET_ELEM_LIST_TABLE, table).put_text(NFTA_SET_ELEM_LIST_SET, set);
     auto answer = socket.exchange(request, "list nftables set \"" + std::string(set) + '"');

@@ -1,4 +1,5 @@
 #include "net/nftables.hpp"
+#include "net/packet_fields.hpp"
 
 #include <arpa/inet.h>
 #include <libnftnl/expr.h>
@@ -16,11 +17,6 @@ namespace opensandbox::net::nft {
 
 namespace {
 
-constexpr std::uint32_t ipv4_source_offset = 12;
-constexpr std::uint32_t ipv4_destination_offset = 16;
-constexpr std::uint32_t ipv6_source_offset = 8;
-constexpr std::uint32_t ipv6_destination_offset = 24;
-constexpr std::uint32_t destination_port_offset = 2;
 constexpr std::uint32_t link_name_words = 4;
 constexpr std::uint32_t ipv6_words = 4;
 constexpr std::uint32_t last_register = NFT_REG32_15;

@@ -1,4 +1,5 @@
 #include "net/nftables.hpp"
+#include "net/packet_fields.hpp"
 
 #include <libnftnl/expr.h>
 #include <libnftnl/rule.h>
@@ -17,12 +18,6 @@ namespace opensandbox::net::nft {
 
 namespace {
 
-constexpr std::uint32_t ipv4_source_offset = 12;
-constexpr std::uint32_t ipv4_destination_offset = 16;
-constexpr std::uint32_t ipv6_source_offset = 8;
-constexpr std::uint32_t ipv6_destination_offset = 24;
-/// In the headers of TCP and of UDP.
-constexpr std::uint32_t destination_port_offset = 2;
 /// Behind the first 16 bytes of registers: a number of four bytes and, right after it, a name.
 constexpr std::uint32_t number_register = NFT_REG32_04;
 constexpr std::uint32_t name_register = NFT_REG32_05;

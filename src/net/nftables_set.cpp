@@ -7,7 +7,7 @@ namespace opensandbox::net::nft {
 
 namespace {
 
-constexpr std::size_t link_name_size = 16;
+constexpr std::size_t interface_name_size = 16;
 constexpr std::size_t word = 4;
 
 struct FieldShape {
@@ -18,7 +18,7 @@ struct FieldShape {
 FieldShape shape_of(KeyField field) {
     switch (field) {
         case KeyField::mark: return {4, 19};
-        case KeyField::link_name: return {link_name_size, 41};
+        case KeyField::link_name: return {interface_name_size, 41};
         case KeyField::ipv4: return {4, 7};
         case KeyField::ipv6: return {16, 8};
         case KeyField::protocol: return {1, 12};
@@ -56,11 +56,12 @@ SetKey& SetKey::add(std::span<const std::uint8_t> field, std::size_t room) {
 }
 
 SetKey& SetKey::link(std::string_view name) {
-    if (name.empty() || name.size() >= link_name_size) {
+    if (name.empty() || name.size() >= interface_name_size) {
         valid_ = false;
         return *this;
     }
-    return add({reinterpret_cast<const std::uint8_t*>(name.data()), name.size()}, link_name_size);
+    return add({reinterpret_cast<const std::uint8_t*>(name.data()), name.size()},
+               interface_name_size);
 }
 
 SetKey& SetKey::ipv4(const Ipv4Address& address) {
@@ -94,7 +95,7 @@ std::optional<std::span<const std::uint8_t>> KeyReader::take(std::size_t size) {
 }
 
 std::optional<std::string> KeyReader::link() {
-    const auto bytes = take(link_name_size);
+    const auto bytes = take(interface_name_size);
     if (!bytes) return std::nullopt;
     return std::string(bytes->begin(), std::ranges::find(*bytes, std::uint8_t{0}));
 }

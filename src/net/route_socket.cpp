@@ -25,7 +25,7 @@ Status check_name(std::string_view name) {
     return {};
 }
 
-std::string link_text(int link) {
+std::string link_number(int link) {
     return "link " + std::to_string(link);
 }
 
@@ -169,7 +169,7 @@ Status RouteSocket::set_down(int link) {
     auto& header = message.header<ifinfomsg>();
     header.ifi_index = link;
     header.ifi_change = IFF_UP;
-    return change(message, "set " + link_text(link) + " down");
+    return change(message, "set " + link_number(link) + " down");
 }
 
 Status RouteSocket::limit_rate(int link, std::uint64_t bytes_per_second) {
@@ -199,7 +199,7 @@ Status RouteSocket::limit_rate(int link, std::uint64_t bytes_per_second) {
                                      sizeof(bytes_per_second)});
     }
     message.put_u32(TCA_TBF_BURST, static_cast<std::uint32_t>(burst)).end(options);
-    auto limited = change(message, "limit the rate of " + link_text(link));
+    auto limited = change(message, "limit the rate of " + link_number(link));
     if (!limited && limited.error().code() == ErrorCode::not_found) {
         return Error(ErrorCode::unsupported, limited.error().message());
     }
@@ -211,7 +211,7 @@ Status RouteSocket::delete_link(int link) {
     if (link <= 0) return Error(ErrorCode::invalid_argument, "delete link: no such index");
     NetlinkMessage message(RTM_DELLINK, 0);
     message.header<ifinfomsg>().ifi_index = link;
-    auto deleted = change(message, "delete " + link_text(link));
+    auto deleted = change(message, "delete " + link_number(link));
     if (!deleted && deleted.error().code() == ErrorCode::not_found) return {};
     return deleted;
 }

@@ -1,5 +1,7 @@
 #include "net/socket_stream.hpp"
 
+#include "net/stream.hpp"
+
 #include <arpa/inet.h>
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/this_coro.hpp>
@@ -16,8 +18,6 @@
 
 namespace opensandbox::net {
 namespace {
-
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 
 Error closed_error() {
     return {ErrorCode::cancelled, "the connection was closed"};

@@ -4,7 +4,9 @@
 #include "base/unique_fd.hpp"
 
 #include <boost/asio/any_io_executor.hpp>
+#include <boost/asio/as_tuple.hpp>
 #include <boost/asio/awaitable.hpp>
+#include <boost/asio/use_awaitable.hpp>
 
 #include <chrono>
 #include <cstddef>
@@ -19,6 +21,9 @@ namespace opensandbox {
 namespace asio = boost::asio;
 template <class T>
 using Awaitable = asio::awaitable<T>;
+/// Awaits an operation of asio that answers with its error code and what it made, never by
+/// throwing.
+inline constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace opensandbox
 

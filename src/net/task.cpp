@@ -1,6 +1,7 @@
 #include "net/task.hpp"
 
 #include "base/log.hpp"
+#include "net/stream.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/bind_cancellation_slot.hpp>
@@ -13,8 +14,6 @@
 
 namespace opensandbox::net {
 namespace {
-
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 
 /// Logs what escaped a detached task.
 class TaskEnd {

@@ -1,5 +1,6 @@
 #include "net/tls_stream.hpp"
 
+#include "net/stream.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -30,7 +31,6 @@ struct TlsStreamCore {
 
 namespace {
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 /// What one TLS record holds: small pieces are joined up to this size.
 constexpr std::size_t kRecord = 16 * 1024;
 

@@ -12,7 +12,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error refusal(const model::Volume& volume, std::string_view code, const std::string& what) {
+Error host_path_refusal(const model::Volume& volume, std::string_view code, const std::string& what) {
     return {ErrorCode::invalid_argument, "VOLUME::" + std::string(code),
             "volumes." + volume.name + ".host: " + what};
 }
@@ -60,11 +60,11 @@ Status check_real_path(const model::Volume& volume, const std::string& path,
     auto root = real(std::get<model::HostVolume>(volume.backend).path, ec);
     if (ec) return creation_failure(volume, path, ec);
     if (!is_allowed(path, real_allowed) || !is_allowed(root.string(), real_allowed)) {
-        return refusal(volume, "HOST_PATH_NOT_ALLOWED",
+        return host_path_refusal(volume, "HOST_PATH_NOT_ALLOWED",
                        "'" + path + "' is not below any of storage.allowed_host_paths.");
     }
     if (!is_within(path, root.string())) {
-        return refusal(volume, "INVALID_SUB_PATH",
+        return host_path_refusal(volume, "INVALID_SUB_PATH",
                        "subPath '" + volume.sub_path + "' leads out of the volume.");
     }
     return {};
@@ -103,21 +103,21 @@ bool is_valid_sub_path(std::string_view sub_path) {
 Status check_host_volume(const model::Volume& volume, const AllowedHostPaths& allowed) {
     const std::string& path = std::get<model::HostVolume>(volume.backend).path;
     if (!is_well_formed(path)) {
-        return refusal(
+        return host_path_refusal(
             volume, "INVALID_HOST_PATH",
             "path '" + path + "' must be absolute, without '..', '//' and a trailing '/'.");
     }
     if (!is_valid_sub_path(volume.sub_path)) {
-        return refusal(
+        return host_path_refusal(
             volume, "INVALID_SUB_PATH",
             "subPath '" + volume.sub_path + "' must be relative and must not contain '..'.");
     }
     if (allowed.empty()) {
-        return refusal(volume, "HOST_PATH_NOT_ALLOWED",
+        return host_path_refusal(volume, "HOST_PATH_NOT_ALLOWED",
                        "host volumes are off: storage.allowed_host_paths is empty.");
     }
     if (!is_allowed(joined(volume), allowed)) {
-        return refusal(volume, "HOST_PATH_NOT_ALLOWED",
+        return host_path_refusal(volume, "HOST_PATH_NOT_ALLOWED",
                        "'" + joined(volume) + "' is not below any of storage.allowed_host_paths.");
     }
     return {};
@@ -136,7 +136,7 @@ Result<std::string> resolve_host_volume(const model::Volume& volume,
     auto status = fs::status(target);
     if (ec && !fs::exists(status)) return creation_failure(volume, wanted, ec);
     if (!fs::is_directory(status) && !fs::is_regular_file(status)) {
-        return refusal(volume, "INVALID_HOST_PATH",
+        return host_path_refusal(volume, "INVALID_HOST_PATH",
                        "'" + wanted + "' is neither a directory nor a regular file.");
     }
     auto made = fs::canonical(target, ec);

@@ -11,7 +11,7 @@ namespace opensandbox::sdk {
 namespace {
 
 constexpr std::size_t kMaxLine = 64 * 1024;
-constexpr std::size_t kPiece = 4096;
+constexpr std::size_t kMetricsPiece = 4096;
 
 }  // namespace
 
@@ -51,8 +51,8 @@ Awaitable<Result<std::optional<Metrics>>> MetricsStream::next() {
                             "a sample has more than " + std::to_string(kMaxLine) + " bytes");
         }
         const std::size_t before = state.pending.size();
-        state.pending.resize(before + kPiece);
-        std::span<char> into(state.pending.data() + before, kPiece);
+        state.pending.resize(before + kMetricsPiece);
+        std::span<char> into(state.pending.data() + before, kMetricsPiece);
         auto count = co_await state.response->body().read_some(into);
         state.pending.resize(before + (count ? *count : 0));
         if (!count) co_return to_public(count.error());

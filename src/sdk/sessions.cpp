@@ -9,11 +9,11 @@ namespace opensandbox::sdk {
 
 namespace {
 
-std::string target_of(std::string_view id, std::string_view rest = "") {
+std::string session_target(std::string_view id, std::string_view rest = "") {
     return "/session/" + http::percent_encode(id) + std::string(rest);
 }
 
-std::optional<Error> refuse_empty(std::string_view what, std::string_view text) {
+std::optional<Error> refuse_empty_text(std::string_view what, std::string_view text) {
     if (!text.empty()) return std::nullopt;
     return Error(ErrorCode::invalid_argument, "the " + std::string(what) + " is empty");
 }
@@ -35,9 +35,9 @@ Awaitable<Result<std::string>> Sessions::create(std::string working_directory) c
 }
 
 Awaitable<Result<EventStream>> Sessions::stream(std::string id, SessionRequest request) const {
-    if (auto refused = refuse_empty("session id", id)) co_return *refused;
-    if (auto refused = refuse_empty("command", request.command)) co_return *refused;
-    Call call("POST", target_of(id, "/run"), wire::encode_session_run(request));
+    if (auto refused = refuse_empty_text("session id", id)) co_return *refused;
+    if (auto refused = refuse_empty_text("command", request.command)) co_return *refused;
+    Call call("POST", session_target(id, "/run"), wire::encode_session_run(request));
     co_return co_await open_events(*transport_, *agent_, std::move(call));
 }
 
@@ -49,8 +49,8 @@ Awaitable<Result<Execution>> Sessions::run(std::string id, SessionRequest reques
 }
 
 Awaitable<Status> Sessions::remove(std::string id) const {
-    if (auto refused = refuse_empty("session id", id)) co_return *refused;
-    Call call("DELETE", target_of(id));
+    if (auto refused = refuse_empty_text("session id", id)) co_return *refused;
+    Call call("DELETE", session_target(id));
     auto reply = co_await transport_->exchange(*agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return Status();

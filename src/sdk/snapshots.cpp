@@ -11,11 +11,11 @@ namespace {
 constexpr std::chrono::milliseconds kFirstLook{5};
 constexpr std::chrono::milliseconds kLongestLook{500};
 
-std::string target_of(std::string_view id, std::string_view rest = "") {
+std::string snapshot_target(std::string_view id, std::string_view rest = "") {
     return "/snapshots/" + http::percent_encode(id) + std::string(rest);
 }
 
-std::optional<Error> refuse_empty(std::string_view what, std::string_view id) {
+std::optional<Error> refuse_empty_snapshot(std::string_view what, std::string_view id) {
     if (!id.empty()) return std::nullopt;
     return Error(ErrorCode::invalid_argument, "the " + std::string(what) + " id is empty");
 }
@@ -24,7 +24,7 @@ std::optional<Error> refuse_empty(std::string_view what, std::string_view id) {
 
 Awaitable<Result<SnapshotInfo>> Snapshots::create(std::string sandbox_id,
                                                   std::optional<std::string> name) const {
-    if (auto refused = refuse_empty("sandbox", sandbox_id)) co_return *refused;
+    if (auto refused = refuse_empty_snapshot("sandbox", sandbox_id)) co_return *refused;
     Transport& transport = *connection_.transport();
     Call call("POST", "/sandboxes/" + http::percent_encode(sandbox_id) + "/snapshots",
               wire::encode_snapshot(name));
@@ -34,9 +34,9 @@ Awaitable<Result<SnapshotInfo>> Snapshots::create(std::string sandbox_id,
 }
 
 Awaitable<Result<SnapshotInfo>> Snapshots::get(std::string id) const {
-    if (auto refused = refuse_empty("snapshot", id)) co_return *refused;
+    if (auto refused = refuse_empty_snapshot("snapshot", id)) co_return *refused;
     Transport& transport = *connection_.transport();
-    Call call("GET", target_of(id));
+    Call call("GET", snapshot_target(id));
     auto reply = co_await transport.exchange(transport.lifecycle(), std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_snapshot(reply->body);
@@ -74,9 +74,9 @@ Awaitable<Result<SnapshotPage>> Snapshots::list(SnapshotFilter filter) const {
 }
 
 Awaitable<Status> Snapshots::remove(std::string id) const {
-    if (auto refused = refuse_empty("snapshot", id)) co_return *refused;
+    if (auto refused = refuse_empty_snapshot("snapshot", id)) co_return *refused;
     Transport& transport = *connection_.transport();
-    Call call("DELETE", target_of(id));
+    Call call("DELETE", snapshot_target(id));
     auto reply = co_await transport.exchange(transport.lifecycle(), std::move(call));
     if (!reply) co_return reply.error();
     co_return Status();
@@ -84,9 +84,10 @@ Awaitable<Status> Snapshots::remove(std::string id) const {
 
 Awaitable<Result<ImageInfo>> Snapshots::make_image(std::string id, std::string reference,
                                                    ImageConfigChange change) const {
-    if (auto refused = refuse_empty("snapshot", id)) co_return *refused;
+    if (auto refused = refuse_empty_snapshot("snapshot", id)) co_return *refused;
     Transport& transport = *connection_.transport();
-    Call call("POST", target_of(id, "/image"), wire::encode_named_image("", reference, change));
+    Call call("POST", snapshot_target(id, "/image"),
+              wire::encode_named_image("", reference, change));
     // All of the snapshot's files are read.
     auto reply = co_await transport.exchange_once(transport.lifecycle(), std::move(call),
                                                   std::chrono::milliseconds(0));

@@ -10,12 +10,12 @@ namespace {
 
 constexpr std::string_view kTemplates = "/templates";
 
-std::string target_of(std::string_view id) {
+std::string template_target(std::string_view id) {
     return std::string(kTemplates) + "/" + http::percent_encode(id);
 }
 
 /// An id is part of a path: an empty one would name the collection.
-std::optional<Error> refuse_empty(std::string_view id) {
+std::optional<Error> refuse_empty_template(std::string_view id) {
     if (!id.empty()) return std::nullopt;
     return Error(ErrorCode::invalid_argument, "the template id is empty");
 }
@@ -33,9 +33,9 @@ Awaitable<Result<TemplateInfo>> Templates::create(TemplateRequest request) const
 }
 
 Awaitable<Result<TemplateInfo>> Templates::get(std::string id) const {
-    if (auto refused = refuse_empty(id)) co_return *refused;
+    if (auto refused = refuse_empty_template(id)) co_return *refused;
     Transport& transport = *connection_.transport();
-    Call call("GET", target_of(id));
+    Call call("GET", template_target(id));
     auto reply = co_await transport.exchange(transport.lifecycle(), std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_template(reply->body);
@@ -57,9 +57,9 @@ Awaitable<Result<TemplatePage>> Templates::list(TemplateFilter filter) const {
 }
 
 Awaitable<Status> Templates::remove(std::string id) const {
-    if (auto refused = refuse_empty(id)) co_return *refused;
+    if (auto refused = refuse_empty_template(id)) co_return *refused;
     Transport& transport = *connection_.transport();
-    Call call("DELETE", target_of(id));
+    Call call("DELETE", template_target(id));
     auto reply = co_await transport.exchange(transport.lifecycle(), std::move(call));
     if (!reply) co_return reply.error();
     co_return Status();

@@ -1,25 +1,11 @@
 #include "http/message.hpp"
+#include "json/document.hpp"
 #include "sdk/wire.hpp"
 #include "sdk/wire_reader.hpp"
 
 namespace opensandbox::sdk::wire {
 
 namespace {
-
-template <class Pairs>
-json::object string_object(const Pairs& pairs) {
-    json::object object;
-    for (const auto& [name, value] : pairs)
-        object[name] = value;
-    return object;
-}
-
-json::array string_array(const std::vector<std::string>& items) {
-    json::array array;
-    for (const auto& item : items)
-        array.emplace_back(item);
-    return array;
-}
 
 /// Text that a caller handed in as JSON of the given kind.
 Result<json::value> embedded(std::string_view what, std::string_view text, bool object) {
@@ -122,12 +108,12 @@ Result<std::string> encode_create(const CreateOptions& options) {
     }
     if (!from_template) {
         // A template brings all of these with it and the contract forbids sending them.
-        body["resourceLimits"] = string_object(options.resource_limits);
-        body["entrypoint"] = string_array(options.entrypoint);
-        if (!options.environment.empty()) body["env"] = string_object(options.environment);
+        body["resourceLimits"] = json::string_object(options.resource_limits);
+        body["entrypoint"] = json::string_array(options.entrypoint);
+        if (!options.environment.empty()) body["env"] = json::string_object(options.environment);
     }
-    if (!options.metadata.empty()) body["metadata"] = string_object(options.metadata);
-    if (!options.extensions.empty()) body["extensions"] = string_object(options.extensions);
+    if (!options.metadata.empty()) body["metadata"] = json::string_object(options.metadata);
+    if (!options.extensions.empty()) body["extensions"] = json::string_object(options.extensions);
     if (!options.network_policy.empty()) {
         auto policy = embedded("network policy", options.network_policy, true);
         if (!policy) return policy.error();
@@ -220,9 +206,9 @@ std::string encode_fork(const ForkOptions& options) {
     } else if (options.timeout) {
         body["timeout"] = options.timeout->count();
     }
-    if (!options.environment.empty()) body["env"] = string_object(options.environment);
-    if (!options.metadata.empty()) body["metadata"] = string_object(options.metadata);
-    if (!options.entrypoint.empty()) body["entrypoint"] = string_array(options.entrypoint);
+    if (!options.environment.empty()) body["env"] = json::string_object(options.environment);
+    if (!options.metadata.empty()) body["metadata"] = json::string_object(options.metadata);
+    if (!options.entrypoint.empty()) body["entrypoint"] = json::string_array(options.entrypoint);
     return json::serialize(body);
 }
 

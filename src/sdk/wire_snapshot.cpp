@@ -1,23 +1,10 @@
+#include "json/document.hpp"
 #include "sdk/wire.hpp"
 #include "sdk/wire_reader.hpp"
 
 namespace opensandbox::sdk::wire {
 
 namespace {
-
-json::object string_object(const std::map<std::string, std::string>& pairs) {
-    json::object object;
-    for (const auto& [name, value] : pairs)
-        object[name] = value;
-    return object;
-}
-
-json::array string_array(const std::vector<std::string>& items) {
-    json::array array;
-    for (const auto& item : items)
-        array.emplace_back(item);
-    return array;
-}
 
 Result<SnapshotInfo> snapshot_of(const json::object& from) {
     ObjectReader in(from);
@@ -76,13 +63,13 @@ Result<SnapshotPage> decode_snapshot_page(std::string_view body) {
 std::string encode_named_image(const std::string& source, const std::string& reference,
                                const ImageConfigChange& change) {
     json::object config;
-    if (change.environment) config["env"] = string_object(*change.environment);
+    if (change.environment) config["env"] = json::string_object(*change.environment);
     if (change.user) config["user"] = *change.user;
     if (change.working_directory) config["workingDir"] = *change.working_directory;
-    if (change.entrypoint) config["entrypoint"] = string_array(*change.entrypoint);
-    if (change.cmd) config["cmd"] = string_array(*change.cmd);
-    if (change.labels) config["labels"] = string_object(*change.labels);
-    if (change.exposed_ports) config["exposedPorts"] = string_array(*change.exposed_ports);
+    if (change.entrypoint) config["entrypoint"] = json::string_array(*change.entrypoint);
+    if (change.cmd) config["cmd"] = json::string_array(*change.cmd);
+    if (change.labels) config["labels"] = json::string_object(*change.labels);
+    if (change.exposed_ports) config["exposedPorts"] = json::string_array(*change.exposed_ports);
     json::object body;
     if (!source.empty()) body["source"] = source;
     body["reference"] = reference;

@@ -1,17 +1,11 @@
 #include "sdk/wire_templates.hpp"
 
+#include "json/document.hpp"
 #include "sdk/wire_reader.hpp"
 
 namespace opensandbox::sdk::wire {
 
 namespace {
-
-json::object string_object(const std::map<std::string, std::string>& pairs) {
-    json::object object;
-    for (const auto& [name, value] : pairs)
-        object[name] = value;
-    return object;
-}
 
 std::optional<std::map<std::string, std::string>> optional_map(ObjectReader& in,
                                                                const json::object& from,
@@ -73,12 +67,12 @@ Result<std::string> encode_template(const TemplateRequest& request) {
     if (request.publish.empty()) return missing("publish");
     json::object body{{"image", request.image}, {"publish", request.publish}};
     if (!request.resource_limits.empty())
-        body["resourceLimits"] = string_object(request.resource_limits);
+        body["resourceLimits"] = json::string_object(request.resource_limits);
     if (!request.entrypoint.empty()) {
         body["entrypoint"] = json::array(request.entrypoint.begin(), request.entrypoint.end());
     }
-    if (!request.environment.empty()) body["env"] = string_object(request.environment);
-    if (!request.metadata.empty()) body["metadata"] = string_object(request.metadata);
+    if (!request.environment.empty()) body["env"] = json::string_object(request.environment);
+    if (!request.metadata.empty()) body["metadata"] = json::string_object(request.metadata);
     if (!request.format.empty()) body["format"] = request.format;
     if (request.readiness) {
         json::object readiness;

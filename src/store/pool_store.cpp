@@ -5,7 +5,7 @@
 namespace opensandbox::store {
 namespace {
 
-constexpr const char* kColumns =
+constexpr const char* kPoolColumns =
     "tenant, name, buffer_min, buffer_max, pool_min, pool_max, revision, template, created_at";
 
 void bind_capacity(Statement& statement, const model::Pool& pool) {
@@ -16,7 +16,7 @@ void bind_capacity(Statement& statement, const model::Pool& pool) {
     statement.bind(7, pool.revision);
 }
 
-PoolRecord read_row(const Statement& row) {
+PoolRecord read_pool(const Statement& row) {
     PoolRecord record;
     record.tenant = row.text(0);
     record.pool.name = row.text(1);
@@ -33,7 +33,7 @@ PoolRecord read_row(const Statement& row) {
 Result<std::unique_ptr<PoolStore>> PoolStore::open(std::shared_ptr<Connection> connection) {
     std::unique_ptr<PoolStore> store(new PoolStore(connection));
     Database& database = connection->database();
-    auto insert = database.prepare("INSERT INTO pools (" + std::string(kColumns) +
+    auto insert = database.prepare("INSERT INTO pools (" + std::string(kPoolColumns) +
                                    ") VALUES (?,?,?,?,?,?,?,?,?)");
     if (!insert) return insert.error();
     auto set_capacity = database.prepare(
@@ -51,14 +51,14 @@ Result<std::unique_ptr<PoolStore>> PoolStore::open(std::shared_ptr<Connection> c
 Result<std::vector<PoolRecord>> PoolStore::load() {
     auto lease = connection_->lease();
     if (!lease) return lease.error();
-    auto select = (*lease)->prepare("SELECT " + std::string(kColumns) + " FROM pools");
+    auto select = (*lease)->prepare("SELECT " + std::string(kPoolColumns) + " FROM pools");
     if (!select) return select.error();
     std::vector<PoolRecord> records;
     while (true) {
         auto more = select->step();
         if (!more) return more.error();
         if (!more.value()) return records;
-        records.push_back(read_row(*select));
+        records.push_back(read_pool(*select));
     }
 }
 

@@ -5,11 +5,11 @@
 namespace opensandbox::store {
 namespace {
 
-constexpr const char* kColumns =
+constexpr const char* kSnapshotColumns =
     "id, sandbox_id, name, tenant, base_image, state, reason, message, transition_at, created_at, "
     "reference";
 
-Result<SnapshotRecord> read_row(const Statement& row) {
+Result<SnapshotRecord> read_snapshot(const Statement& row) {
     SnapshotRecord record;
     model::Snapshot& snapshot = record.snapshot;
     snapshot.id = row.text(0);
@@ -33,7 +33,7 @@ Result<SnapshotRecord> read_row(const Statement& row) {
 Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open(std::shared_ptr<Connection> connection) {
     std::unique_ptr<SnapshotStore> store(new SnapshotStore(connection));
     Database& database = connection->database();
-    auto insert = database.prepare("INSERT INTO snapshots (" + std::string(kColumns) +
+    auto insert = database.prepare("INSERT INTO snapshots (" + std::string(kSnapshotColumns) +
                                    ") VALUES (?,?,?,?,?,?,?,?,?,?,?)");
     if (!insert) return insert.error();
     auto set_status = database.prepare(
@@ -51,14 +51,14 @@ Result<std::unique_ptr<SnapshotStore>> SnapshotStore::open(std::shared_ptr<Conne
 Result<std::vector<SnapshotRecord>> SnapshotStore::load() {
     auto lease = connection_->lease();
     if (!lease) return lease.error();
-    auto select = (*lease)->prepare("SELECT " + std::string(kColumns) + " FROM snapshots");
+    auto select = (*lease)->prepare("SELECT " + std::string(kSnapshotColumns) + " FROM snapshots");
     if (!select) return select.error();
     std::vector<SnapshotRecord> records;
     while (true) {
         auto more = select->step();
         if (!more) return more.error();
         if (!more.value()) return records;
-        auto record = read_row(*select);
+        auto record = read_snapshot(*select);
         if (!record) return record.error();
         records.push_back(std::move(record.value()));
     }

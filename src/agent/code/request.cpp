@@ -5,10 +5,6 @@
 namespace opensandbox::agent {
 namespace {
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 /// Absent is empty.
 Status take(const json::object& from, std::string_view name, std::string& into) {
     auto text = json::get_string(from, name);

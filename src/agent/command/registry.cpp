@@ -8,7 +8,7 @@ namespace opensandbox::agent {
 namespace {
 
 constexpr std::size_t kMaxContent = std::size_t{16} * 1024;
-constexpr std::uint64_t kMaxOutput = std::uint64_t{256} << 20;
+constexpr std::uint64_t kMaxKeptOutput = std::uint64_t{256} << 20;
 
 std::size_t text_size(const CommandRecord& record) {
     return record.content.size() + record.error.size();
@@ -140,7 +140,7 @@ void CommandRegistry::sweep(Timestamp time) {
     while (!ended_.empty() && *ended_.front()->finished_at + kRetention < time)
         forget_oldest();
     for (const auto& [id, record] : records_) {
-        if (record->output) record->output->trim(kMaxOutput);
+        if (record->output) record->output->trim(kMaxKeptOutput);
     }
 }
 

@@ -12,10 +12,6 @@
 namespace opensandbox::agent {
 namespace {
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 Result<std::optional<std::uint32_t>> get_id(const json::object& body, std::string_view name) {
     Result<std::optional<std::int64_t>> number = json::get_integer(body, name);
     if (!number) return number.error();

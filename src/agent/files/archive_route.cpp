@@ -13,10 +13,6 @@ namespace {
 
 constexpr std::size_t kPiece = std::size_t{256} * 1024;
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 /// Unlike those of the other routes these paths are taken as they stand: an archive may hold any
 /// name.
 Result<std::string> literal_path(const http::Query& query) {

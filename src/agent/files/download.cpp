@@ -16,7 +16,7 @@
 namespace opensandbox::agent {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{256} * 1024;
+constexpr std::size_t kSentPiece = std::size_t{256} * 1024;
 
 /// An open file to send from.
 struct Source {
@@ -127,13 +127,13 @@ Awaitable<Result<std::uint64_t>> send_by_kernel(FileCall call, std::shared_ptr<S
 Awaitable<void> send_bytes(FileCall call, std::shared_ptr<Source> source, std::uint64_t first,
                            std::uint64_t length) {
     // A short one is out sooner than a thread begins.
-    if (length > kPiece) {
+    if (length > kSentPiece) {
         auto sent = co_await send_by_kernel(call, source, first, length);
         if (!sent) co_return;
         first += *sent;
         length -= *sent;
     }
-    auto buffer = std::make_shared<std::string>(std::min<std::uint64_t>(kPiece, length), '\0');
+    auto buffer = std::make_shared<std::string>(std::min<std::uint64_t>(kSentPiece, length), '\0');
     while (length > 0) {
         std::size_t size = std::min<std::uint64_t>(buffer->size(), length);
         Result<std::size_t> got = co_await read_at(call.services, source, buffer, size, first);
@@ -150,7 +150,7 @@ Awaitable<void> send_bytes(FileCall call, std::shared_ptr<Source> source, std::u
 /// Files of /proc and /sys say that they are empty: they are sent until they end.
 Awaitable<void> send_to_end(FileCall call, std::shared_ptr<Source> source,
                             http::ResponseHead head) {
-    auto buffer = std::make_shared<std::string>(kPiece, '\0');
+    auto buffer = std::make_shared<std::string>(kSentPiece, '\0');
     std::uint64_t offset = 0;
     while (true) {
         Result<std::size_t> got =
@@ -229,7 +229,7 @@ Awaitable<void> send_lines(FileCall call, std::shared_ptr<Source> source, LineWi
     http::ResponseHead head(200);
     head.fields.set("Content-Type", "text/plain; charset=utf-8");
     Status sent = co_await call.exchange.start(std::move(head));
-    auto buffer = std::make_shared<std::string>(kPiece, '\0');
+    auto buffer = std::make_shared<std::string>(kSentPiece, '\0');
     std::uint64_t offset = 0;
     while (sent && !window.done()) {
         Result<std::size_t> got =

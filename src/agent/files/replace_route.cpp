@@ -19,10 +19,6 @@ struct Replacement {
     std::string new_text;
 };
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 Result<std::vector<Replacement>> parse_replacements(const FileCall& call, const json::value& body) {
     if (!body.is_object()) return invalid("the request body must be an object of paths");
     std::vector<Replacement> out;

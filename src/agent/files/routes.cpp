@@ -19,10 +19,6 @@ namespace {
 
 using PathPermissions = std::vector<std::pair<std::string, Permission>>;
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 /// Runs blocking work without a result and answers with 200 or its error.
 Awaitable<void> finish_with(FileCall call, std::function<Status()> work) {
     Status done = co_await call.services.files.run<void>(call.identity, std::move(work));

@@ -14,7 +14,7 @@ namespace {
 
 using namespace std::chrono;
 
-constexpr std::size_t kMaxText = 256;
+constexpr std::size_t kMaxSchedule = 256;
 constexpr seconds kLongest = hours(24 * 366);
 /// Every schedule that comes at all comes within this: a 29th of February on a given weekday.
 constexpr days kHorizon{366 * 41};
@@ -159,9 +159,9 @@ std::string_view spelled_out(std::string_view name) {
 }  // namespace
 
 Result<Schedule> Schedule::parse(std::string_view text) {
-    if (text.size() > kMaxText) {
+    if (text.size() > kMaxSchedule) {
         return Error(ErrorCode::invalid_argument,
-                     "schedule: longer than " + std::to_string(kMaxText) + " characters");
+                     "schedule: longer than " + std::to_string(kMaxSchedule) + " characters");
     }
     const auto words = words_of(text);
     if (words.empty()) return refuse("schedule", text, "is empty");

@@ -18,7 +18,7 @@ namespace {
 
 /// Changes in one answer, and the largest file whose text is compared.
 constexpr std::size_t kMaxChanges = 50'000;
-constexpr std::size_t kMaxText = std::size_t{2} << 20;
+constexpr std::size_t kMaxChangeText = std::size_t{2} << 20;
 constexpr std::size_t kMaxContent = std::size_t{16} << 20;
 
 std::string_view kind_of(UpperChange::Kind kind) {
@@ -122,7 +122,7 @@ Result<Difference> difference_of(IsolatedSession& session, const std::string& pa
         if (!before) return before.error();
         if (!after) return after.error();
         Difference out;
-        out.text = before->size() <= kMaxText && after->size() <= kMaxText && is_text(*before) &&
+        out.text = before->size() <= kMaxChangeText && after->size() <= kMaxChangeText && is_text(*before) &&
                    is_text(*after);
         if (out.text) {
             out.body = unified_diff(*before, *after, added ? "/dev/null" : "a" + path,

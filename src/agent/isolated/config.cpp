@@ -62,10 +62,6 @@ constexpr std::array<std::string_view, 41> kCapabilities{"CHOWN",
                                                          "BPF",
                                                          "CHECKPOINT_RESTORE"};
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 /// With any of these the walls of a session can be taken down from inside.
 bool breaks_isolation(int capability) {
     constexpr std::array kForbidden{

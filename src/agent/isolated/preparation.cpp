@@ -18,10 +18,6 @@
 namespace opensandbox::agent {
 namespace {
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 /// A file or directory, opened once: what is checked is what is mounted.
 struct Source {
     Source() = default;

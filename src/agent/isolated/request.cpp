@@ -14,10 +14,6 @@ namespace {
 constexpr std::size_t kMaxMounts = 16;
 constexpr std::int64_t kMaxSeconds = std::int64_t{10} * 365 * 86'400;
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 /// What a session has of its own: nothing of the sandbox can be mounted there.
 bool is_reserved(std::string_view path) {
     constexpr std::array<std::string_view, 4> kOwn{"/proc", "/sys", "/dev", "/run"};

@@ -32,7 +32,7 @@ Reach reach_of(const std::string& path, const Selection& selection) {
     return reach;
 }
 
-std::optional<struct stat> entry_of(int directory, const std::string& name) {
+std::optional<struct stat> entry_to_commit(int directory, const std::string& name) {
     struct stat info{};
     if (directory < 0 || ::fstatat(directory, name.c_str(), &info, AT_SYMLINK_NOFOLLOW) != 0) {
         return std::nullopt;
@@ -56,8 +56,8 @@ class ConflictSearch {
         for (const std::string& name : *names) {
             const std::string path = prefix + name;
             if (found.size() >= kMaxConflicts) return {};
-            auto now = entry_of(upper, name);
-            auto below = entry_of(lower, name);
+            auto now = entry_to_commit(upper, name);
+            auto below = entry_to_commit(lower, name);
             Reach reach = reach_of(path, selection_);
             if (!now || !below || reach == Reach::none) continue;
             bool both = S_ISDIR(now->st_mode) && S_ISDIR(below->st_mode);
@@ -100,8 +100,8 @@ class ConflictSearch {
         Result<std::vector<std::string>> names = names_in(lower);
         if (!names) return names.error();
         for (const std::string& name : *names) {
-            auto below = entry_of(lower, name);
-            if (!below || entry_of(upper, name)) continue;
+            auto below = entry_to_commit(lower, name);
+            if (!below || entry_to_commit(upper, name)) continue;
             if (reach_of(prefix + name, selection_) != Reach::whole) continue;
             Status done = note_changed(lower, name, prefix + name, *below);
             if (!done) return done;
@@ -150,9 +150,9 @@ class Commit {
 
     Status apply(int lower, int upper, const std::string& prefix, const std::string& name,
                  Reach reach, bool hides) {
-        auto now = entry_of(upper, name);
+        auto now = entry_to_commit(upper, name);
         if (!now) return Error::from_errno(errno, "look at");
-        auto below = entry_of(lower, name);
+        auto below = entry_to_commit(lower, name);
         if (S_ISDIR(now->st_mode)) {
             return apply_directory(lower, upper, prefix, name, reach, hides, *now, below);
         }

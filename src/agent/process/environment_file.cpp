@@ -12,7 +12,7 @@
 namespace opensandbox::agent {
 namespace {
 
-constexpr std::size_t kMaxFile = std::size_t{1} << 20;
+constexpr std::size_t kMaxEnvironmentFile = std::size_t{1} << 20;
 constexpr std::string_view kBlank = " \t\r\v\f";
 
 std::string_view trim(std::string_view text) {
@@ -123,7 +123,7 @@ Environment::Pairs read_environment_file(const Environment& environment) {
     if (!file) return {};
     struct stat info{};
     if (::fstat(file.get(), &info) != 0 || !S_ISREG(info.st_mode)) return {};
-    if (static_cast<std::size_t>(info.st_size) > kMaxFile) {
+    if (static_cast<std::size_t>(info.st_size) > kMaxEnvironmentFile) {
         log::warn("environment file is larger than 1 MiB, ignored", {{"path", path}});
         return {};
     }

@@ -14,10 +14,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kLongestRun = std::chrono::hours(24);
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 Result<json::object> members_of(const json::value& body) {
     if (!body.is_object()) return invalid("the request body must be a JSON object");
     return with_lower_names(body.get_object());

@@ -28,7 +28,7 @@ Awaitable<Result<json::value>> read_optional_json(http::Exchange& exchange) {
 }
 
 /// Where a new session begins: the requested directory, made when it is missing.
-Awaitable<Result<std::string>> make_directory(Services& services, std::string requested) {
+Awaitable<Result<std::string>> session_directory(Services& services, std::string requested) {
     if (requested.empty()) co_return resolve_path(".", services.environment);
     Environment environment = environment_of(services);
     Result<std::string> expanded = expand_directory(requested, environment);
@@ -51,7 +51,7 @@ Awaitable<void> create_session(Services& services, http::Exchange& exchange) {
         co_await reply_error(exchange, cwd.error());
         co_return;
     }
-    Result<std::string> directory = co_await make_directory(services, std::move(*cwd));
+    Result<std::string> directory = co_await session_directory(services, std::move(*cwd));
     if (!directory) {
         bool wrong = directory.error().code() == ErrorCode::invalid_argument;
         co_await reply_error(exchange, wrong ? 400 : 500,

@@ -19,7 +19,7 @@ using telemetry::OtlpMetrics;
 /// A machine with more sockets than this holds counts as having those that were read.
 constexpr std::size_t kLargestFile = std::size_t{8} << 20;
 
-std::string read_file(const char* path) {
+std::string read_system_file(const char* path) {
     std::string text;
     UniqueFd file(::open(path, O_RDONLY | O_CLOEXEC));
     std::array<char, 16384> piece{};
@@ -117,11 +117,11 @@ SystemSample sample_system(const Environment& environment) {
     sample.at = std::chrono::steady_clock::now();
     sample.usage = read_usage(environment);
     sample.processes = count_processes();
-    sample.traffic = read_traffic(read_file("/proc/net/dev"));
+    sample.traffic = read_traffic(read_system_file("/proc/net/dev"));
     for (const char* path : {"/proc/net/tcp", "/proc/net/tcp6"})
-        sample.tcp_connections += count_sockets(read_file(path), true);
+        sample.tcp_connections += count_sockets(read_system_file(path), true);
     for (const char* path : {"/proc/net/udp", "/proc/net/udp6"})
-        sample.udp_sockets += count_sockets(read_file(path), false);
+        sample.udp_sockets += count_sockets(read_system_file(path), false);
     return sample;
 }
 

@@ -14,7 +14,6 @@ namespace opensandbox::cli {
 namespace {
 
 constexpr std::size_t kMaxCode = std::size_t{16} << 20;
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
 const Option kLanguage{"--language", 'l', kLanguages, "Language of the code."};
 
 std::optional<std::string> read_language(Arguments& arguments) {
@@ -48,7 +47,7 @@ Awaitable<sdk::Result<std::string>> read_code(Invocation& invocation) {
     co_return co_await read_all(std::move(*source));
 }
 
-Awaitable<Outcome> run(Invocation& invocation) {
+Awaitable<Outcome> run_code(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     sdk::CodeRequest request;
     const auto files = arguments.rest("FILE");
@@ -248,7 +247,7 @@ void add_code_commands(CommandTable& table) {
     command.examples = {
         {"code run SANDBOX_ID analysis.py", "a file, whose name tells the language"},
         {"code run SANDBOX_ID -l python -c 'print(6*7)'", "a line"}};
-    command.run = run;
+    command.run = run_code;
     table.commands.push_back(command);
 
     command = Command();

@@ -12,7 +12,6 @@ using namespace std::chrono_literals;
 
 constexpr std::string_view kExecution = "EXECUTION_ID";
 constexpr std::chrono::milliseconds kFollowPause = 300ms;
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
 const Positional kExecutionId{kExecution, "The execution's id, as 'command run -d' printed it."};
 
 sdk::CommandRequest read_request(Arguments& arguments) {
@@ -36,7 +35,7 @@ sdk::CommandRequest read_request(Arguments& arguments) {
     return request;
 }
 
-Awaitable<Outcome> run(Invocation& invocation) {
+Awaitable<Outcome> run_in_sandbox(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     sdk::CommandRequest request = read_request(arguments);
     const bool background = arguments.has("--background");
@@ -72,7 +71,7 @@ Awaitable<Outcome> status(Invocation& invocation) {
     co_return invocation.print_object(describe(*status));
 }
 
-Awaitable<Outcome> list(Invocation& invocation) {
+Awaitable<Outcome> list_commands(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     sdk::CommandFilter filter;
     if (arguments.has("--running") && arguments.has("--ended")) {
@@ -129,7 +128,7 @@ Awaitable<Outcome> follow(Invocation& invocation, sdk::Commands commands, std::s
     }
 }
 
-Awaitable<Outcome> logs(Invocation& invocation) {
+Awaitable<Outcome> command_logs(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     const auto cursor = arguments.integer("--cursor", 0, INT64_MAX).value_or(0);
     if (arguments.problem()) co_return *arguments.problem();
@@ -177,7 +176,7 @@ void add_command_commands(CommandTable& table) {
         {"command run SANDBOX_ID -- ls -l /", "run and wait"},
         {"command run SANDBOX_ID --shell -- 'ps ax | wc -l'", "use the sandbox's shell"},
         {"command run SANDBOX_ID -d -- sleep 60", "start in the background"}};
-    command.run = run;
+    command.run = run_in_sandbox;
     table.commands.push_back(command);
 
     command = Command();
@@ -199,7 +198,7 @@ void add_command_commands(CommandTable& table) {
         {"--limit", 0, "NUMBER", "How many at most, 1 to 100 (50)."},
         {"--cursor", 0, "CURSOR", "Go on behind the page that gave it (-o json)."}};
     command.examples = {{"command list SANDBOX_ID --running", "what is going on"}};
-    command.run = list;
+    command.run = list_commands;
     table.commands.push_back(command);
 
     command.name = "logs";
@@ -209,7 +208,7 @@ void add_command_commands(CommandTable& table) {
                        {"--follow", 'f', "", "Go on until the command ends."}};
     command.formats = {Format::table, Format::json, Format::yaml, Format::raw};
     command.examples = {{"command logs SANDBOX_ID EXECUTION_ID -f", "follow it"}};
-    command.run = logs;
+    command.run = command_logs;
     table.commands.push_back(command);
 
     command.name = "interrupt";

@@ -9,10 +9,9 @@ namespace {
 
 constexpr std::string_view kGroup = "command session";
 constexpr std::string_view kSession = "SESSION_ID";
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
 const Positional kSessionId{kSession, "The id that 'command session create' printed."};
 
-Awaitable<Outcome> create(Invocation& invocation) {
+Awaitable<Outcome> create_session(Invocation& invocation) {
     const auto directory = invocation.arguments().get("--workdir");
     auto sandbox = co_await invocation.sandbox();
     if (!sandbox) co_return sandbox.error();
@@ -25,7 +24,7 @@ Awaitable<Outcome> create(Invocation& invocation) {
     co_return invocation.print_object(document);
 }
 
-sdk::SessionRequest read_request(Arguments& arguments) {
+sdk::SessionRequest read_session_request(Arguments& arguments) {
     sdk::SessionRequest request;
     if (arguments.has("--shell")) {
         for (const auto& word : arguments.rest("COMMAND"))
@@ -38,9 +37,9 @@ sdk::SessionRequest read_request(Arguments& arguments) {
     return request;
 }
 
-Awaitable<Outcome> run(Invocation& invocation) {
+Awaitable<Outcome> run_session(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
-    sdk::SessionRequest request = read_request(arguments);
+    sdk::SessionRequest request = read_session_request(arguments);
     if (arguments.problem()) co_return *arguments.problem();
     auto sandbox = co_await invocation.sandbox();
     if (!sandbox) co_return sandbox.error();
@@ -52,7 +51,7 @@ Awaitable<Outcome> run(Invocation& invocation) {
     co_return finish_remote(invocation, *done);
 }
 
-Awaitable<Outcome> remove(Invocation& invocation) {
+Awaitable<Outcome> remove_session(Invocation& invocation) {
     auto sandbox = co_await invocation.sandbox();
     if (!sandbox) co_return sandbox.error();
     const std::string id = invocation.arguments().one(kSession);
@@ -64,8 +63,9 @@ Awaitable<Outcome> remove(Invocation& invocation) {
 }  // namespace
 
 void add_session_commands(CommandTable& table) {
-    Command command = make_document_command(
-        kGroup, "create", "Make a shell that lasts until it is deleted.", {kSandboxId}, create);
+    Command command =
+        make_document_command(kGroup, "create", "Make a shell that lasts until it is deleted.",
+                              {kSandboxId}, create_session);
     command.options = {{"--workdir", 'w', "PATH", "Directory to start in; made if missing."}};
     command.examples = {{"command session create SANDBOX_ID -w /work", "one in /work"}};
     table.commands.push_back(std::move(command));
@@ -90,11 +90,11 @@ void add_session_commands(CommandTable& table) {
         {"command session run SANDBOX_ID SESSION_ID -- export GREETING=hi", "for later runs"},
         {"command session run SANDBOX_ID SESSION_ID --shell -- 'echo $GREETING | wc -c'",
          "use both"}};
-    command.run = run;
+    command.run = run_session;
     table.commands.push_back(std::move(command));
 
     command = make_document_command(kGroup, "delete", "End such a shell and what runs in it.",
-                                    {kSandboxId, kSessionId}, remove);
+                                    {kSandboxId, kSessionId}, remove_session);
     command.examples = {{"command session delete SANDBOX_ID SESSION_ID", "when it is done"}};
     table.commands.push_back(std::move(command));
 }

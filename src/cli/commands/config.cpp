@@ -163,17 +163,17 @@ std::optional<std::string> to_toml(Arguments& arguments, const Key& key, const s
     return quoted.str();
 }
 
-std::string_view trimmed(std::string_view line) {
+std::string_view trimmed_line(std::string_view line) {
     const auto first = line.find_first_not_of(" \t");
     return first == std::string_view::npos ? std::string_view() : line.substr(first);
 }
 
 /// Whether the line sets the key (a comment does not).
 bool sets_key(std::string_view line, std::string_view name) {
-    line = trimmed(line);
+    line = trimmed_line(line);
     if (!line.starts_with(name)) return false;
     line.remove_prefix(name.size());
-    return trimmed(line).starts_with('=');
+    return trimmed_line(line).starts_with('=');
 }
 
 /// Puts `name = value` into its section, in place of an earlier one; comments and order stay.
@@ -186,9 +186,9 @@ std::string with_value(std::string_view text, const Key& key, const std::string&
         lines.push_back(std::move(line));
     std::optional<std::size_t> section;
     for (std::size_t i = 0; i < lines.size(); ++i) {
-        if (trimmed(lines[i]).starts_with('[')) {
+        if (trimmed_line(lines[i]).starts_with('[')) {
             if (section) break;
-            if (trimmed(lines[i]).starts_with(header)) section = i;
+            if (trimmed_line(lines[i]).starts_with(header)) section = i;
         } else if (section && sets_key(lines[i], key.name)) {
             lines[i] = wanted;
             section.reset();

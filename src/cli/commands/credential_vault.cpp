@@ -6,8 +6,7 @@ namespace opensandbox::cli {
 
 namespace {
 
-constexpr std::string_view kGroup = "credential-vault";
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
+constexpr std::string_view kVaultGroup = "credential-vault";
 
 sdk::Result<sdk::CredentialVault> vault_of(Invocation& invocation) {
     auto connection = invocation.connect();
@@ -35,7 +34,7 @@ sdk::Error bad_payload(const std::string& why) {
     return {sdk::ErrorCode::invalid_argument, "--file: " + why};
 }
 
-Awaitable<Outcome> create(Invocation& invocation) {
+Awaitable<Outcome> create_vault(Invocation& invocation) {
     auto payload = co_await read_input_object(invocation, "--file");
     if (!payload) co_return payload.error();
     auto problem = problem_of(*payload, {"credentials", "bindings"}, /*arrays=*/true);
@@ -75,7 +74,7 @@ Awaitable<Outcome> patch(Invocation& invocation) {
     co_return print_vault(invocation, *state);
 }
 
-Awaitable<Outcome> get(Invocation& invocation) {
+Awaitable<Outcome> get_vault(Invocation& invocation) {
     auto vault = vault_of(invocation);
     if (!vault) co_return vault.error();
     auto state = co_await vault->get();
@@ -83,7 +82,7 @@ Awaitable<Outcome> get(Invocation& invocation) {
     co_return print_vault(invocation, *state);
 }
 
-Awaitable<Outcome> remove(Invocation& invocation) {
+Awaitable<Outcome> remove_vault(Invocation& invocation) {
     auto vault = vault_of(invocation);
     if (!vault) co_return vault.error();
     auto removed = co_await vault->remove();
@@ -163,8 +162,9 @@ void add_part_commands(CommandTable& table) {
 
 void add_credential_vault_commands(CommandTable& table) {
     const Option file{"--file", 'f', "PATH", "JSON or YAML; - for standard input.", false, true};
-    Command command = make_document_command(
-        kGroup, "create", "Give a sandbox a vault with credentials.", {kSandboxId}, create);
+    Command command =
+        make_document_command(kVaultGroup, "create", "Give a sandbox a vault with credentials.",
+                              {kSandboxId}, create_vault);
     command.options = {file};
     command.details =
         "The sandbox must have been created with --credential-proxy and a network policy that\n"
@@ -183,12 +183,12 @@ void add_credential_vault_commands(CommandTable& table) {
         {"credential-vault create SANDBOX_ID --file - < vault.json", "from standard input"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command(kGroup, "get", "Show a vault, without its secrets.",
-                                    {kSandboxId}, get);
+    command = make_document_command(kVaultGroup, "get", "Show a vault, without its secrets.",
+                                    {kSandboxId}, get_vault);
     command.examples = {{"credential-vault get SANDBOX_ID -o yaml", "credentials and bindings"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command(kGroup, "patch", "Change a vault, all or nothing.",
+    command = make_document_command(kVaultGroup, "patch", "Change a vault, all or nothing.",
                                     {kSandboxId}, patch);
     command.options = {file};
     command.details =
@@ -203,8 +203,8 @@ void add_credential_vault_commands(CommandTable& table) {
         {"credential-vault patch SANDBOX_ID --file change.yaml", "a new value for a secret"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command(kGroup, "delete", "Take a sandbox's vault away.", {kSandboxId},
-                                    remove);
+    command = make_document_command(kVaultGroup, "delete", "Take a sandbox's vault away.",
+                                    {kSandboxId}, remove_vault);
     command.examples = {{"credential-vault delete SANDBOX_ID", "requests go out as they are"}};
     table.commands.push_back(std::move(command));
 

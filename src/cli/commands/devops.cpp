@@ -8,7 +8,6 @@ namespace {
 
 constexpr std::int64_t kMostLines = 10'000;
 constexpr std::int64_t kMostEvents = 500;
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
 
 Outcome print_page(Invocation& invocation, const sdk::Result<std::string>& page) {
     if (!page) return page.error();
@@ -46,7 +45,7 @@ Awaitable<Outcome> summary(Invocation& invocation) {
     co_return print_page(invocation, page);
 }
 
-Awaitable<Outcome> logs(Invocation& invocation) {
+Awaitable<Outcome> devops_logs(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     const unsigned tail = count_of(arguments, "--tail", kMostLines, 100);
     std::string since;
@@ -101,7 +100,7 @@ void add_devops_commands(CommandTable& table) {
     command.details = {};
     command.options = {tail, {"--since", 's', "DURATION", "Only of this last time: 10m, 1h."}};
     command.examples = {{"devops logs SANDBOX_ID -n 20 -s 10m", "the last minutes"}};
-    command.run = logs;
+    command.run = devops_logs;
     table.commands.push_back(command);
 
     command.name = "events";

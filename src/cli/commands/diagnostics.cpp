@@ -5,8 +5,6 @@ namespace opensandbox::cli {
 
 namespace {
 
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
-
 std::string with_line_end(std::string text) {
     if (!text.ends_with('\n')) text += '\n';
     return text;
@@ -26,7 +24,7 @@ Outcome print_content(Invocation& invocation, const sdk::DiagnosticContent& cont
                       "the server sent neither the text nor where to get it");
 }
 
-Awaitable<Outcome> logs(Invocation& invocation) {
+Awaitable<Outcome> diagnostic_logs(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Diagnostics diagnostics(*connection);
@@ -51,8 +49,9 @@ Awaitable<Outcome> events(Invocation& invocation) {
 }  // namespace
 
 void add_diagnostics_commands(CommandTable& table) {
-    Command command = make_document_command(
-        "diagnostics", "logs", "Print what a sandbox's entrypoint wrote.", {kSandboxId}, logs);
+    Command command =
+        make_document_command("diagnostics", "logs", "Print what a sandbox's entrypoint wrote.",
+                              {kSandboxId}, diagnostic_logs);
     command.formats = {Format::raw, Format::table, Format::json, Format::yaml};
     command.options = {
         {"--scope", 's', "SCOPE", "container or all; a server may know others.", false, true}};

@@ -7,7 +7,7 @@ namespace opensandbox::cli {
 
 namespace {
 
-json::object describe(const doctor::Finding& finding) {
+json::object finding_document(const doctor::Finding& finding) {
     json::object out;
     out["check"] = finding.name;
     out["status"] = doctor::to_string(finding.level);
@@ -28,7 +28,7 @@ Awaitable<Outcome> run_doctor(Invocation& invocation) {
     json::array rows;
     std::string reason;
     for (const auto& finding : findings) {
-        rows.emplace_back(describe(finding));
+        rows.emplace_back(finding_document(finding));
         if (finding.level == doctor::Level::blocking) {
             reason += (reason.empty() ? "" : "; ") + finding.name + ": " + finding.found;
         }

@@ -9,8 +9,6 @@ namespace opensandbox::cli {
 
 namespace {
 
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
-
 /// The ports of "80,443".
 std::optional<std::vector<std::int64_t>> read_ports(std::string_view text) {
     std::vector<std::int64_t> ports;
@@ -67,7 +65,7 @@ std::vector<sdk::NetworkRule> read_rules(Arguments& arguments) {
     return rules;
 }
 
-Awaitable<Outcome> get(Invocation& invocation) {
+Awaitable<Outcome> get_egress_policy(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Egress egress(*connection, invocation.arguments().one("SANDBOX_ID"));
@@ -99,8 +97,8 @@ Awaitable<Outcome> patch(Invocation& invocation) {
 }  // namespace
 
 void add_egress_commands(CommandTable& table) {
-    Command command =
-        make_document_command("egress", "get", "Show what a sandbox may reach.", {kSandboxId}, get);
+    Command command = make_document_command("egress", "get", "Show what a sandbox may reach.",
+                                            {kSandboxId}, get_egress_policy);
     command.examples = {{"egress get SANDBOX_ID", "the rules; the first that fits decides"}};
     table.commands.push_back(std::move(command));
 

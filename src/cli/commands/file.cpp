@@ -10,7 +10,6 @@ namespace {
 
 constexpr std::string_view kPath = "PATH";
 constexpr std::string_view kPaths = "PATHS";
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
 const Positional kOnePath{kPath, "Path in the sandbox."};
 const Positional kManyPaths{kPaths, "Paths in the sandbox.", Positional::Count::many};
 const std::vector<Column> kInfoColumns{{"PATH", "path"},
@@ -43,7 +42,7 @@ Awaitable<Outcome> info(Invocation& invocation) {
     co_return print_files(invocation, *files);
 }
 
-Awaitable<Outcome> list(Invocation& invocation) {
+Awaitable<Outcome> list_files(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     const auto depth = arguments.integer("--depth", 1, 1000).value_or(1);
     if (arguments.problem()) co_return *arguments.problem();
@@ -84,7 +83,7 @@ Awaitable<Outcome> make_directories(Invocation& invocation) {
     co_return print_paths(invocation, paths, "created");
 }
 
-Awaitable<Outcome> remove(Invocation& invocation) {
+Awaitable<Outcome> remove_files(Invocation& invocation) {
     auto sandbox = co_await invocation.sandbox();
     if (!sandbox) co_return sandbox.error();
     const auto paths = invocation.arguments().rest(kPaths);
@@ -155,8 +154,8 @@ void add_file_commands(CommandTable& table) {
     command.examples = {{"file info SANDBOX_ID /etc/hosts /tmp", "two paths at once"}};
     table.commands.push_back(std::move(command));
 
-    command =
-        make_document_command("file", "ls", "List a directory.", {kSandboxId, kOnePath}, list);
+    command = make_document_command("file", "ls", "List a directory.", {kSandboxId, kOnePath},
+                                    list_files);
     command.options = {{"--depth", 0, "NUMBER", "Levels to show (default 1)."}};
     command.examples = {{"file ls SANDBOX_ID /work", "what is in it"}};
     table.commands.push_back(std::move(command));
@@ -173,8 +172,8 @@ void add_file_commands(CommandTable& table) {
     command.examples = {{"file mkdir SANDBOX_ID /data/a /data/b --mode 700", "two of them"}};
     table.commands.push_back(std::move(command));
 
-    command =
-        make_document_command("file", "rm", "Delete files.", {kSandboxId, kManyPaths}, remove);
+    command = make_document_command("file", "rm", "Delete files.", {kSandboxId, kManyPaths},
+                                    remove_files);
     command.examples = {{"file rm SANDBOX_ID /tmp/a /tmp/b", "two of them"}};
     table.commands.push_back(std::move(command));
     command = make_document_command("file", "rmdir", "Delete directories with all that is in them.",

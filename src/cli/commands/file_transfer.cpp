@@ -10,8 +10,7 @@ namespace opensandbox::cli {
 namespace {
 
 constexpr std::uint32_t kDefaultMode = 0644;
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
-const Positional kPath{"PATH", "Path in the sandbox."};
+const Positional kPathInside{"PATH", "Path in the sandbox."};
 
 std::string base_name(std::string_view path) {
     while (path.size() > 1 && path.ends_with('/'))
@@ -136,7 +135,7 @@ Awaitable<Outcome> download(Invocation& invocation) {
 void add_file_transfer_commands(CommandTable& table) {
     const Option encoding{"--encoding", 0, "NAME", "Only utf-8: bytes go through as they are."};
     Command command =
-        make_document_command("file", "cat", "Print a file.", {kSandboxId, kPath}, cat);
+        make_document_command("file", "cat", "Print a file.", {kSandboxId, kPathInside}, cat);
     command.options = {encoding};
     command.formats = {Format::raw};
     command.examples = {{"file cat SANDBOX_ID /etc/os-release", "print it"}};
@@ -147,7 +146,7 @@ void add_file_transfer_commands(CommandTable& table) {
         {"--owner", 0, "NAME", "Owner."},
         {"--group", 0, "NAME", "Group."}};
     command = make_document_command("file", "write", "Write text or standard input to a file.",
-                                    {kSandboxId, kPath}, write);
+                                    {kSandboxId, kPathInside}, write);
     command.options = {{"--content", 'c', "TEXT", "Text to write (default: standard input)."},
                        encoding};
     command.options.insert(command.options.end(), permissions.begin(), permissions.end());

@@ -52,7 +52,7 @@ sdk::Result<std::unique_ptr<sdk::ByteReader>> open_source(Invocation& invocation
     return sdk::read_file(path);
 }
 
-Awaitable<Outcome> list(Invocation& invocation) {
+Awaitable<Outcome> list_images(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Images images(*connection);
@@ -99,7 +99,7 @@ Awaitable<Outcome> import(Invocation& invocation) {
     co_return invocation.print_object(describe(*image));
 }
 
-Awaitable<Outcome> remove(Invocation& invocation) {
+Awaitable<Outcome> remove_image(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Images images(*connection);
@@ -161,7 +161,8 @@ Awaitable<Outcome> prune(Invocation& invocation) {
 }  // namespace
 
 void add_image_commands(CommandTable& table) {
-    Command command = make_document_command("image", "list", "List the server's images.", {}, list);
+    Command command =
+        make_document_command("image", "list", "List the server's images.", {}, list_images);
     command.options = {{"--all", 'a', "", "Also the steps that 'image build' keeps."}};
     command.examples = {{"image list", "those that have a name of their own"}};
     table.commands.push_back(std::move(command));
@@ -180,7 +181,7 @@ void add_image_commands(CommandTable& table) {
     table.commands.push_back(std::move(command));
 
     command = make_document_command("image", "remove", "Remove an image that no sandbox uses.",
-                                    {{kReference, "NAME or NAME:TAG."}}, remove);
+                                    {{kReference, "NAME or NAME:TAG."}}, remove_image);
     command.examples = {{"image remove alpine:3", "its name, and what nothing else needs of it"}};
     table.commands.push_back(std::move(command));
 

@@ -9,7 +9,7 @@ namespace opensandbox::cli {
 
 namespace {
 
-constexpr std::string_view kReference = "REFERENCE";
+constexpr std::string_view kTransferred = "REFERENCE";
 
 const std::vector<Option>& login_options() {
     static const std::vector<Option> options{
@@ -20,7 +20,7 @@ const std::vector<Option>& login_options() {
 }
 
 /// The login of the command line, when there is one.
-sdk::Result<std::optional<sdk::RegistryAuth>> read_login(Arguments& arguments) {
+sdk::Result<std::optional<sdk::RegistryAuth>> optional_login(Arguments& arguments) {
     std::optional<sdk::RegistryAuth> login;
     auto user = arguments.get("--username");
     if (!user && !arguments.has("--password-stdin")) return login;
@@ -35,8 +35,8 @@ sdk::Result<std::optional<sdk::RegistryAuth>> read_login(Arguments& arguments) {
 }
 
 Awaitable<Outcome> pull(Invocation& invocation) {
-    const std::string reference = invocation.arguments().one(kReference);
-    auto login = read_login(invocation.arguments());
+    const std::string reference = invocation.arguments().one(kTransferred);
+    auto login = optional_login(invocation.arguments());
     if (!login) co_return login.error();
     if (invocation.arguments().problem()) co_return *invocation.arguments().problem();
     auto connection = invocation.connect();
@@ -51,10 +51,10 @@ Awaitable<Outcome> pull(Invocation& invocation) {
 
 Awaitable<Outcome> push(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
-    const std::string reference = arguments.one(kReference);
+    const std::string reference = arguments.one(kTransferred);
     const auto destinations = arguments.rest("DESTINATION");
     const std::string destination = destinations.empty() ? std::string() : destinations.front();
-    auto login = read_login(arguments);
+    auto login = optional_login(arguments);
     if (!login) co_return login.error();
     if (arguments.problem()) co_return *arguments.problem();
     auto connection = invocation.connect();
@@ -80,7 +80,7 @@ Awaitable<Outcome> export_to_output(Invocation& invocation, sdk::Images images,
 
 Awaitable<Outcome> export_image(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
-    const std::string reference = arguments.one(kReference);
+    const std::string reference = arguments.one(kTransferred);
     const std::string path = arguments.one("PATH");
     if (path == "-" && invocation.terminal().output_is_terminal()) {
         arguments.refuse("PATH", path, "a file: an archive is nothing for a terminal");
@@ -108,7 +108,7 @@ Awaitable<Outcome> export_image(Invocation& invocation) {
 void add_image_transfer_commands(CommandTable& table) {
     Command command = make_document_command(
         "image", "pull", "Have the server pull an image from its registry.",
-        {{kReference, "NAME, NAME:TAG or NAME@sha256:…; docker.io unless it names a registry."}},
+        {{kTransferred, "NAME, NAME:TAG or NAME@sha256:…; docker.io unless it names a registry."}},
         pull);
     command.options = login_options();
     command.details =
@@ -121,7 +121,7 @@ void add_image_transfer_commands(CommandTable& table) {
 
     command = make_document_command(
         "image", "push", "Have the server push an image to a registry.",
-        {{kReference, "An image of the server."},
+        {{kTransferred, "An image of the server."},
          {"DESTINATION", "REGISTRY/NAME[:TAG] (default: the image's own name).",
           Positional::Count::optional}},
         push);
@@ -131,7 +131,7 @@ void add_image_transfer_commands(CommandTable& table) {
 
     command = make_document_command(
         "image", "export", "Write an image to an archive on this machine.",
-        {{kReference, "An image of the server."},
+        {{kTransferred, "An image of the server."},
          {"PATH", "File, replaced when all has come; - for standard output."}},
         export_image);
     command.details = "The archive is a tar of an OCI layout, which `image import` takes again.";

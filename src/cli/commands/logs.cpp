@@ -15,7 +15,6 @@ constexpr std::int64_t kLines = 100;
 constexpr std::chrono::milliseconds kPause = 500ms;
 /// Overlap of one question with the last, for clocks and lines that are written late.
 constexpr std::chrono::seconds kOverlap = 10s;
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
 
 struct LogQuery {
     std::int64_t tail = kLines;
@@ -41,7 +40,7 @@ std::string shown(const std::vector<std::string_view>& lines, bool timestamps) {
     return text;
 }
 
-Awaitable<Outcome> logs(Invocation& invocation) {
+Awaitable<Outcome> print_logs(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     LogQuery query;
     query.tail = arguments.integer("--tail", 1, kMostLines).value_or(kLines);
@@ -92,7 +91,7 @@ void add_logs_command(CommandTable& table) {
     command.examples = {
         {"sandbox logs SANDBOX_ID -f", "follow it"},
         {"sandbox logs SANDBOX_ID --tail 20 --timestamps", "the last twenty lines"}};
-    command.run = logs;
+    command.run = print_logs;
     table.commands.push_back(std::move(command));
 }
 

@@ -30,7 +30,7 @@ std::string pool_target(Invocation& invocation) {
     return "/pools/" + http::percent_encode(invocation.arguments().one(kName.name));
 }
 
-Awaitable<Outcome> list(Invocation& invocation) {
+Awaitable<Outcome> list_pools(Invocation& invocation) {
     std::optional<json::object> no_body;
     auto pools = co_await ask(invocation, "GET", "/pools", std::move(no_body));
     if (!pools) co_return pools.error();
@@ -49,7 +49,7 @@ Awaitable<Outcome> list(Invocation& invocation) {
                                      {"POOL_MAX", "capacitySpec.poolMax"}});
 }
 
-Awaitable<Outcome> get(Invocation& invocation) {
+Awaitable<Outcome> get_pool(Invocation& invocation) {
     std::optional<json::object> no_body;
     auto pool = co_await ask(invocation, "GET", pool_target(invocation), std::move(no_body));
     if (!pool) co_return pool.error();
@@ -91,7 +91,7 @@ json::object read_template(Arguments& arguments) {
     return made;
 }
 
-Awaitable<Outcome> create(Invocation& invocation) {
+Awaitable<Outcome> create_pool(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     json::object body;
     body["name"] = arguments.one(kName.name);
@@ -115,7 +115,7 @@ Awaitable<Outcome> update(Invocation& invocation) {
     co_return invocation.print_object(*pool);
 }
 
-Awaitable<Outcome> remove(Invocation& invocation) {
+Awaitable<Outcome> remove_pool(Invocation& invocation) {
     std::optional<json::object> no_body;
     auto gone = co_await ask(invocation, "DELETE", pool_target(invocation), std::move(no_body));
     if (!gone) co_return gone.error();
@@ -131,16 +131,16 @@ void add_pool_commands(CommandTable& table) {
         {"--pool-min", 0, "NUMBER", "Sandboxes in all, at least.", false, true},
         {"--pool-max", 0, "NUMBER", "Sandboxes in all, at most.", false, true}};
     Command command =
-        make_document_command("pool", "list", "List pools of ready sandboxes.", {}, list);
+        make_document_command("pool", "list", "List pools of ready sandboxes.", {}, list_pools);
     command.examples = {{"pool list", "all of them, with their figures"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command("pool", "get", "Show one pool.", {kName}, get);
+    command = make_document_command("pool", "get", "Show one pool.", {kName}, get_pool);
     command.examples = {{"pool get small -o json", "one, for scripts"}};
     table.commands.push_back(std::move(command));
 
     command = make_document_command("pool", "create", "Keep sandboxes of one kind ready.", {kName},
-                                    create);
+                                    create_pool);
     command.options = capacity;
     command.options.push_back({"--image", 'i', "IMAGE", "Image that its sandboxes start from."});
     command.options.push_back({"--cpu", 0, "CPUS", "Processors: 1, 0.5 or 500m (default 1)."});
@@ -160,7 +160,7 @@ void add_pool_commands(CommandTable& table) {
          "keep none idle"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command("pool", "delete", "Delete a pool.", {kName}, remove);
+    command = make_document_command("pool", "delete", "Delete a pool.", {kName}, remove_pool);
     command.examples = {{"pool delete small", "its idle sandboxes go with it"}};
     table.commands.push_back(std::move(command));
 }

@@ -13,7 +13,6 @@ namespace {
 
 constexpr std::chrono::milliseconds kConnectPatience{10'000};
 constexpr std::string_view kLoopback = "127.0.0.1";
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
 
 /// Copies between one local connection and the sandbox's port.
 Awaitable<void> carry(std::unique_ptr<net::Stream> local, http::Origin origin) {

@@ -72,7 +72,7 @@ Awaitable<bool> put_away(Invocation& invocation, sdk::Sandbox sandbox, bool keep
     co_return false;
 }
 
-Awaitable<Outcome> run(Invocation& invocation) {
+Awaitable<Outcome> run_in_new_sandbox(Invocation& invocation) {
     RunRequest request = read_request(invocation);
     if (invocation.arguments().problem()) co_return *invocation.arguments().problem();
     auto connection = invocation.connect();
@@ -138,7 +138,7 @@ void add_run_command(CommandTable& table) {
         {"run -i python:3.12 --memory 512Mi -t 30s -- python3 --version",
          "limits and another image"},
     };
-    command.run = run;
+    command.run = run_in_new_sandbox;
     table.commands.push_back(std::move(command));
 }
 

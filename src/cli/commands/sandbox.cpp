@@ -19,7 +19,7 @@ const std::vector<std::string_view>& known_states() {
     return states;
 }
 
-Awaitable<Outcome> list(Invocation& invocation) {
+Awaitable<Outcome> list_sandboxes(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     sdk::ListFilter filter;
     for (const auto& state : arguments.all("--state")) {
@@ -71,7 +71,7 @@ json::object flattened(const sdk::SandboxInfo& info) {
     return out;
 }
 
-Awaitable<Outcome> get(Invocation& invocation) {
+Awaitable<Outcome> get_sandbox(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Sandboxes sandboxes(*connection);
@@ -226,7 +226,8 @@ void add_sandbox_fork_command(CommandTable& table);
 void add_sandbox_commands(CommandTable& table) {
     add_sandbox_create_command(table);
     add_sandbox_fork_command(table);
-    Command command = make_document_command("sandbox", "list", "List sandboxes.", {}, list);
+    Command command =
+        make_document_command("sandbox", "list", "List sandboxes.", {}, list_sandboxes);
     command.options = {{"--state", 's', "STATE", "Only sandboxes in this state.", true},
                        {"--metadata", 'm', "KEY=VALUE", "Only sandboxes with this label.", true},
                        {"--page", 0, "NUMBER", "Page to show, from 1."},
@@ -235,7 +236,7 @@ void add_sandbox_commands(CommandTable& table) {
                         {"sandbox list -s running -m team=blue -o json", "filtered, for scripts"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command("sandbox", "get", "Show one sandbox.", {kOneId}, get);
+    command = make_document_command("sandbox", "get", "Show one sandbox.", {kOneId}, get_sandbox);
     command.examples = {{"sandbox get SANDBOX_ID -o yaml", "all that is known about it"}};
     table.commands.push_back(std::move(command));
 

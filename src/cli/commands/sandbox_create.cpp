@@ -186,7 +186,7 @@ json::object describe_creation(const sdk::CreateOptions& options, const std::str
     return document;
 }
 
-Awaitable<Outcome> create(Invocation& invocation) {
+Awaitable<Outcome> create_sandbox(Invocation& invocation) {
     const sdk::CreateOptions options = read_options(invocation);
     if (invocation.arguments().problem()) co_return *invocation.arguments().problem();
     auto connection = invocation.connect();
@@ -245,7 +245,7 @@ void add_sandbox_create_command(CommandTable& table) {
         {"sandbox create -i host", "one that lives ten minutes"},
         {"sandbox create -i python:3.12 -t 1h -e DEBUG=1 --resource memory=4Gi", "with limits"},
         {"sandbox create -i host -t none -m team=blue -o json", "until it is killed, for scripts"}};
-    command.run = create;
+    command.run = create_sandbox;
     table.commands.push_back(std::move(command));
 }
 

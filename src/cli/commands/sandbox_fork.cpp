@@ -5,7 +5,7 @@ namespace opensandbox::cli {
 
 namespace {
 
-constexpr std::string_view kId = "SANDBOX_ID";
+constexpr std::string_view kForked = "SANDBOX_ID";
 
 sdk::ForkOptions read_options(Arguments& arguments) {
     sdk::ForkOptions options;
@@ -30,7 +30,7 @@ Awaitable<Outcome> fork_sandbox(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Sandboxes sandboxes(*connection);
-    auto made = co_await sandboxes.fork(arguments.one(kId), std::move(options));
+    auto made = co_await sandboxes.fork(arguments.one(kForked), std::move(options));
     if (!made) co_return made.error();
     json::array items;
     for (const auto& info : *made)
@@ -45,7 +45,7 @@ Awaitable<Outcome> fork_sandbox(Invocation& invocation) {
 void add_sandbox_fork_command(CommandTable& table) {
     Command command =
         make_document_command("sandbox", "fork", "Make running copies of a sandbox's files.",
-                              {{kId, "The sandbox's id; it runs or is paused."}}, fork_sandbox);
+                              {{kForked, "The sandbox's id; it runs or is paused."}}, fork_sandbox);
     command.options = {
         {"--count", 'n', "NUMBER", "Copies to make, 1 to 100 (default 1)."},
         {"--timeout", 't', "DURATION|none", "Life of the copies; as the sandbox unless given."},

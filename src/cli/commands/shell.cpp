@@ -11,8 +11,6 @@ namespace opensandbox::cli {
 
 namespace {
 
-const Positional kSandboxId{"SANDBOX_ID", "The sandbox's id."};
-
 /// Standard input that is no terminal goes into a file that the command reads, so that it sees the
 /// end of it.
 Awaitable<Outcome> run_with_input(Invocation& invocation, sdk::Sandbox sandbox,

@@ -70,7 +70,7 @@ Places places(Arguments& arguments) {
     return found;
 }
 
-Awaitable<Outcome> list(Invocation& invocation) {
+Awaitable<Outcome> list_skills(Invocation& invocation) {
     auto user = home();
     if (!user) co_return user.error();
     json::array skills;
@@ -226,7 +226,7 @@ constexpr std::string_view kTargetWord = "claude|cursor|codex|copilot|windsurf|c
 void add_skills_commands(CommandTable& table) {
     table.groups.push_back({"skills", "Teach coding assistants this command line."});
     Command command = make_document_command(
-        "skills", "list", "List the skills, and where they are installed.", {}, list);
+        "skills", "list", "List the skills, and where they are installed.", {}, list_skills);
     command.examples = {{"skills list", "those that there are"}};
     table.commands.push_back(command);
 

@@ -7,8 +7,8 @@ namespace opensandbox::cli {
 
 namespace {
 
-constexpr std::string_view kId = "SNAPSHOT_ID";
-const Positional kOneId{kId, "The snapshot's id."};
+constexpr std::string_view kSnapshotIds = "SNAPSHOT_ID";
+const Positional kOneSnapshot{kSnapshotIds, "The snapshot's id."};
 constexpr std::chrono::minutes kLongest{30};
 
 /// One that failed is told, and the exit code says so.
@@ -23,7 +23,7 @@ Outcome print_created(Invocation& invocation, const sdk::SnapshotInfo& info) {
     return info.state == "Failed" ? Outcome(kFailed) : outcome;
 }
 
-Awaitable<Outcome> create(Invocation& invocation) {
+Awaitable<Outcome> create_snapshot(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
@@ -38,7 +38,7 @@ Awaitable<Outcome> create(Invocation& invocation) {
     co_return print_created(invocation, *made);
 }
 
-Awaitable<Outcome> list(Invocation& invocation) {
+Awaitable<Outcome> list_snapshots(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     sdk::SnapshotFilter filter;
     filter.sandbox_id = arguments.get("--sandbox-id");
@@ -69,20 +69,20 @@ Awaitable<Outcome> list(Invocation& invocation) {
                                      {"CREATED_AT", "created_at"}});
 }
 
-Awaitable<Outcome> get(Invocation& invocation) {
+Awaitable<Outcome> get_snapshot(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Snapshots snapshots(*connection);
-    auto info = co_await snapshots.get(invocation.arguments().one(kId));
+    auto info = co_await snapshots.get(invocation.arguments().one(kSnapshotIds));
     if (!info) co_return info.error();
     co_return invocation.print_object(describe(*info));
 }
 
-Awaitable<Outcome> remove(Invocation& invocation) {
+Awaitable<Outcome> remove_snapshot(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Snapshots snapshots(*connection);
-    const std::string id = invocation.arguments().one(kId);
+    const std::string id = invocation.arguments().one(kSnapshotIds);
     auto removed = co_await snapshots.remove(id);
     if (!removed) co_return removed.error();
     co_return invocation.print_done("Snapshot deleted: " + id);
@@ -96,7 +96,7 @@ Awaitable<Outcome> export_snapshot(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Snapshots snapshots(*connection);
-    auto image = co_await snapshots.make_image(arguments.one(kId), reference.value_or(""),
+    auto image = co_await snapshots.make_image(arguments.one(kSnapshotIds), reference.value_or(""),
                                                std::move(change));
     if (!image) co_return image.error();
     co_return invocation.print_object(describe(*image));
@@ -107,13 +107,13 @@ Awaitable<Outcome> export_snapshot(Invocation& invocation) {
 void add_snapshot_commands(CommandTable& table) {
     Command command =
         make_document_command("snapshot", "create", "Keep the file system of a running sandbox.",
-                              {{"SANDBOX_ID", "The sandbox's id."}}, create);
+                              {{"SANDBOX_ID", "The sandbox's id."}}, create_snapshot);
     command.options = {{"--name", 'n', "NAME", "Name to find it by."},
                        {"--no-wait", 0, "", "Do not wait until it is made."}};
     command.examples = {{"snapshot create SANDBOX_ID -n before-upgrade", "keep one"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command("snapshot", "list", "List snapshots.", {}, list);
+    command = make_document_command("snapshot", "list", "List snapshots.", {}, list_snapshots);
     command.options = {
         {"--sandbox-id", 0, "SANDBOX_ID", "Only of this sandbox.", false, false, "--sandbox"},
         {"--name", 'n', "NAME", "Only with this name."},
@@ -125,18 +125,20 @@ void add_snapshot_commands(CommandTable& table) {
         {"snapshot list --name before-upgrade -o json", "by name, for scripts"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command("snapshot", "get", "Show one snapshot.", {kOneId}, get);
+    command = make_document_command("snapshot", "get", "Show one snapshot.", {kOneSnapshot},
+                                    get_snapshot);
     command.examples = {{"snapshot get SNAPSHOT_ID", "whether it is ready"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command(
-        "snapshot", "delete", "Delete a snapshot; sandboxes made from it stay.", {kOneId}, remove);
+    command = make_document_command("snapshot", "delete",
+                                    "Delete a snapshot; sandboxes made from it stay.",
+                                    {kOneSnapshot}, remove_snapshot);
     command.alias = "remove";
     command.examples = {{"snapshot delete SNAPSHOT_ID", "when it is not needed any more"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command("snapshot", "export", "Make an image of a snapshot.", {kOneId},
-                                    export_snapshot);
+    command = make_document_command("snapshot", "export", "Make an image of a snapshot.",
+                                    {kOneSnapshot}, export_snapshot);
     command.options = {
         {"--to-image", 0, "REFERENCE", "NAME or NAME:TAG of the image.", false, true}};
     for (const Option& option : image_config_options())

@@ -8,13 +8,13 @@ namespace opensandbox::cli {
 
 namespace {
 
-constexpr std::string_view kId = "TEMPLATE_ID";
-const Positional kOneId{kId, "The template's id."};
+constexpr std::string_view kTemplateIds = "TEMPLATE_ID";
+const Positional kOneTemplate{kTemplateIds, "The template's id."};
 
 /// Options that describe the template, and so have no place beside --file.
-constexpr std::array kDescribing{"--image",         "--publish",  "--resource", "--entrypoint",
-                                 "--env",           "--metadata", "--format",   "--readiness-probe",
-                                 "--warmup-seconds"};
+constexpr std::array kDescribingTemplate{
+    "--image",    "--publish", "--resource",        "--entrypoint",    "--env",
+    "--metadata", "--format",  "--readiness-probe", "--warmup-seconds"};
 
 /// Members that a request may have.
 constexpr std::array<std::string_view, 8> kMembers{
@@ -67,12 +67,12 @@ Awaitable<sdk::Result<sdk::TemplateRequest>> read_request_file(Invocation& invoc
     co_return request;
 }
 
-Awaitable<Outcome> create(Invocation& invocation) {
+Awaitable<Outcome> create_template(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     const auto file = arguments.get("--file");
     sdk::TemplateRequest request;
     if (file) {
-        for (auto option : kDescribing) {
+        for (auto option : kDescribingTemplate) {
             if (!arguments.has(option)) continue;
             arguments.refuse(std::string(option) + ": not together with --file");
         }
@@ -106,17 +106,17 @@ json::object flattened(const sdk::TemplateInfo& info) {
     return out;
 }
 
-Awaitable<Outcome> get(Invocation& invocation) {
+Awaitable<Outcome> get_template(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Templates templates(*connection);
-    auto info = co_await templates.get(invocation.arguments().one(kId));
+    auto info = co_await templates.get(invocation.arguments().one(kTemplateIds));
     if (!info) co_return info.error();
     co_return invocation.print_object(invocation.format() == Format::table ? flattened(*info)
                                                                            : describe(*info));
 }
 
-Awaitable<Outcome> list(Invocation& invocation) {
+Awaitable<Outcome> list_templates(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     sdk::TemplateFilter filter;
     for (auto& [name, value] : arguments.pairs("--metadata"))
@@ -143,11 +143,11 @@ Awaitable<Outcome> list(Invocation& invocation) {
                                      {"UPDATED_AT", "updated_at"}});
 }
 
-Awaitable<Outcome> remove(Invocation& invocation) {
+Awaitable<Outcome> remove_template(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Templates templates(*connection);
-    const std::string id = invocation.arguments().one(kId);
+    const std::string id = invocation.arguments().one(kTemplateIds);
     auto removed = co_await templates.remove(id);
     if (!removed) co_return removed.error();
     co_return invocation.print_done("Template deleted: " + id);
@@ -157,7 +157,7 @@ Awaitable<Outcome> remove(Invocation& invocation) {
 
 void add_template_commands(CommandTable& table) {
     Command command = make_document_command(
-        "template", "create", "Build a golden image to start sandboxes from.", {}, create);
+        "template", "create", "Build a golden image to start sandboxes from.", {}, create_template);
     command.details =
         "Accepted at once and built in the background: 'template get' shows the state. Only\n"
         "servers with a runtime that has templates can do it; others say so.";
@@ -180,19 +180,20 @@ void add_template_commands(CommandTable& table) {
     table.commands.push_back(std::move(command));
 
     command = make_document_command("template", "get", "Show a template and how its build goes.",
-                                    {kOneId}, get);
+                                    {kOneTemplate}, get_template);
     command.examples = {{"template get TEMPLATE_ID -o json", "for scripts"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command("template", "list", "List templates.", {}, list);
+    command = make_document_command("template", "list", "List templates.", {}, list_templates);
     command.options = {{"--metadata", 'm', "KEY=VALUE", "Only templates with this label.", true},
                        {"--page", 0, "NUMBER", "Page to show, from 1."},
                        {"--page-size", 0, "NUMBER", "Templates a page, 1 to 200."}};
     command.examples = {{"template list -m team=blue", "those of a team"}};
     table.commands.push_back(std::move(command));
 
-    command = make_document_command(
-        "template", "delete", "Delete a template; sandboxes made from it stay.", {kOneId}, remove);
+    command = make_document_command("template", "delete",
+                                    "Delete a template; sandboxes made from it stay.",
+                                    {kOneTemplate}, remove_template);
     command.examples = {{"template delete TEMPLATE_ID", "when nothing needs it any more"}};
     table.commands.push_back(std::move(command));
 }

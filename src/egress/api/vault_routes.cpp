@@ -7,7 +7,7 @@ namespace opensandbox::egress {
 
 namespace {
 
-constexpr std::string_view kVault = "/credential-vault";
+constexpr std::string_view kVaultPath = "/credential-vault";
 
 Address peer_of(const http::Exchange& exchange) {
     boost::system::error_code failed;
@@ -34,8 +34,8 @@ Awaitable<http::Response> Api::answer_vault(http::Exchange& exchange) {
     const http::RequestHead& request = exchange.request();
     const std::string path(request.path());
     const bool get = request.method == "GET";
-    if (path != kVault) {
-        const std::string_view rest = std::string_view(path).substr(kVault.size());
+    if (path != kVaultPath) {
+        const std::string_view rest = std::string_view(path).substr(kVaultPath.size());
         if (rest != "/credentials" && rest != "/bindings" && !rest.starts_with("/credentials/") &&
             !rest.starts_with("/bindings/")) {
             co_return text_error(404, "not found");

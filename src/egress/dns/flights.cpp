@@ -1,5 +1,6 @@
 #include "egress/dns/flights.hpp"
 
+#include "net/stream.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -8,11 +9,7 @@
 
 namespace opensandbox::egress::dns {
 
-namespace {
-
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
-
-}  // namespace
+namespace {}  // namespace
 
 /// The timer never fires: cancelling it wakes all who wait.
 struct Flights::Flight {

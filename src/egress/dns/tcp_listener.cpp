@@ -2,6 +2,7 @@
 
 #include "net/dns/framing.hpp"
 #include "net/socket_stream.hpp"
+#include "net/stream.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -16,7 +17,6 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t max_query = 4096;
 /// Beyond all upstreams' time.
 constexpr std::chrono::seconds max_answer{600};

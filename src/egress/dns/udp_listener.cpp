@@ -1,5 +1,6 @@
 #include "egress/dns/udp_listener.hpp"
 
+#include "net/stream.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -13,7 +14,6 @@ namespace {
 
 using asio::ip::udp;
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 /// Full batches that are served before others get their turn.
 constexpr int max_batches = 4;
 /// So that a burst of queries waits instead of being lost; the kernel gives what it may.

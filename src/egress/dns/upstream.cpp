@@ -1,6 +1,7 @@
 #include "egress/dns/upstream.hpp"
 
 #include "net/dns/wire_reader.hpp"
+#include "net/stream.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -14,7 +15,6 @@ namespace {
 using asio::ip::udp;
 namespace codec = net::dns;
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 /// Replies that do not belong: somebody guesses, so ask where guessing does not help.
 constexpr int max_stray = 16;
 constexpr std::size_t udp_buffer = 4096;

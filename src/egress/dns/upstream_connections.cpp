@@ -2,6 +2,7 @@
 
 #include "net/dns/framing.hpp"
 #include "net/socket_stream.hpp"
+#include "net/stream.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -13,7 +14,6 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t max_kept = 16;
 
 Error unavailable(const tcp::endpoint& there, std::string_view what) {

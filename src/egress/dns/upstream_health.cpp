@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "net/dns/wire_reader.hpp"
+#include "net/stream.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -13,7 +14,6 @@ namespace opensandbox::egress::dns {
 
 namespace {
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::milliseconds max_probe{2000};
 constexpr std::size_t max_label = 63;
 

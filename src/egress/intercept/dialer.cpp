@@ -2,6 +2,7 @@
 
 #include "egress/intercept/host_name.hpp"
 #include "http/splice.hpp"
+#include "net/stream.hpp"
 #include "net/task.hpp"
 #include "net/tls_context.hpp"
 #include "net/tls_stream.hpp"
@@ -18,7 +19,6 @@ namespace {
 
 using net::StreamSocket;
 using GenericEndpoint = asio::generic::stream_protocol::endpoint;
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr int kRefusals = 2;
 
 Awaitable<Result<std::vector<Endpoint>>> resolve(std::string host, std::uint16_t port) {

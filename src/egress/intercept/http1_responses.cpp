@@ -7,8 +7,8 @@ namespace {
 
 using http::Framing;
 
-constexpr std::size_t kFill = 16 * 1024;
-constexpr std::chrono::seconds kDrainTime{2};
+constexpr std::size_t kResponseFill = 16 * 1024;
+constexpr std::chrono::seconds kResponseDrainTime{2};
 /// A body that came whole with its head goes out with it up to this size.
 constexpr std::size_t kJoined = 12 * 1024;
 
@@ -154,7 +154,7 @@ Awaitable<HeadEnd> read_head(Connection& at, std::size_t& size) {
             if (state == http::HeadScanner::State::complete) co_return HeadEnd::complete;
         }
         if (at.closed) co_return HeadEnd::lost;
-        auto count = co_await input.fill(kFill);
+        auto count = co_await input.fill(kResponseFill);
         if (!count) co_return HeadEnd::lost;
         if (*count == 0) co_return input.buffer.empty() ? HeadEnd::ended : HeadEnd::lost;
     }
@@ -225,7 +225,7 @@ Awaitable<void> relay_responses(std::shared_ptr<Connection> connection) {
         if (at.last && at.sending) {
             // The other half reads on, so that the client gets to see this answer.
             at.drain = true;
-            at.lease.due_in(kDrainTime);
+            at.lease.due_in(kResponseDrainTime);
             at.client.stream->shutdown_send();
             at.upstream->stream->close();
             at.responses_running = false;

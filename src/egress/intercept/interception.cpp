@@ -5,6 +5,7 @@
 #include "egress/intercept/http1_relay.hpp"
 #include "egress/intercept/http2_relay.hpp"
 #include "egress/intercept/pass_through.hpp"
+#include "net/stream.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -19,7 +20,6 @@
 namespace opensandbox::egress {
 namespace {
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::size_t kPiece = 4 * 1024;
 
 // RFC 8446 section 6.2.

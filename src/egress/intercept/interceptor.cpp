@@ -2,6 +2,7 @@
 
 #include "base/scope_exit.hpp"
 #include "egress/intercept/interception.hpp"
+#include "net/stream.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -18,7 +19,6 @@
 namespace opensandbox::egress {
 namespace {
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 constexpr std::chrono::seconds kSweep{1};
 /// How long accepting pauses when descriptors or memory have run out.
 constexpr std::chrono::milliseconds kExhausted{100};

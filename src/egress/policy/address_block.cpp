@@ -17,10 +17,6 @@ void fill_behind(std::array<std::uint8_t, 16>& bytes, unsigned prefix, unsigned 
     }
 }
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 /// Only the full forms; the library would take a scope, too.
 std::optional<Address> parse_address(std::string_view text) {
     if (text.empty() || text.size() > 45 || text.find('%') != text.npos) return std::nullopt;

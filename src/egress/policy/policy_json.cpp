@@ -1,6 +1,7 @@
 #include "egress/policy/policy_json.hpp"
 
 #include "base/json_string.hpp"
+#include "egress/policy/blank.hpp"
 #include "json/document.hpp"
 
 #include <algorithm>
@@ -10,18 +11,6 @@
 
 namespace opensandbox::egress {
 namespace {
-
-constexpr std::string_view kSpace = " \t\r\n\v\f";
-
-std::string_view trim(std::string_view text) {
-    const auto from = text.find_first_not_of(kSpace);
-    if (from == text.npos) return {};
-    return text.substr(from, text.find_last_not_of(kSpace) - from + 1);
-}
-
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
 
 /// An error of a rule's content, which is told apart from one of the document's shape.
 struct RuleError {

@@ -1,5 +1,7 @@
 #include "egress/policy/target.hpp"
 
+#include "egress/policy/blank.hpp"
+
 #include <algorithm>
 #include <charconv>
 
@@ -9,23 +11,12 @@ namespace {
 constexpr std::size_t kMaxName = 253;
 constexpr std::size_t kMaxLabel = 63;
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 bool is_digit(char c) {
     return c >= '0' && c <= '9';
 }
 
 bool is_letter(char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
-}
-
-std::string_view trim(std::string_view text) {
-    constexpr std::string_view kSpace = " \t\r\n\v\f";
-    const auto from = text.find_first_not_of(kSpace);
-    if (from == text.npos) return {};
-    return text.substr(from, text.find_last_not_of(kSpace) - from + 1);
 }
 
 std::optional<std::uint16_t> parse_port(std::string_view text) {

@@ -1,5 +1,7 @@
 #include "egress/rules/host_ruleset.hpp"
 
+#include "egress/rules/ports.hpp"
+
 #include <netinet/in.h>
 
 #include <array>
@@ -18,13 +20,11 @@ using Source = net::nft::KeyPart::Source;
 
 constexpr const char* connections_set = "connections";
 constexpr const char* log_limits_set = "log_limits";
-constexpr std::uint16_t dns_port = 53;
-constexpr std::array<std::uint8_t, 2> with_ports{IPPROTO_TCP, IPPROTO_UDP};
 
 /// Before connection tracking (-200), so that forged packets leave no entry.
-constexpr std::int32_t before_tracking = -310;
+constexpr std::int32_t host_before_tracking = -310;
 /// Just before destination translation of others (-100): the first to translate wins.
-constexpr std::int32_t before_translation = -101;
+constexpr std::int32_t host_before_translation = -101;
 /// Just before the usual filters (0), so that refusals are ours to word.
 constexpr std::int32_t before_filters = -5;
 /// More keys than a host has links at once.
@@ -77,9 +77,9 @@ void HostRuleset::write(net::nft::Transaction& transaction) const {
                     .go_to(RuleWriter::refusal(Reason::connections)));
     writer.rule(allowed_chain, Rule().accept());
 
-    base_chain(transaction, "prerouting", "filter", Hook::prerouting, before_tracking);
+    base_chain(transaction, "prerouting", "filter", Hook::prerouting, host_before_tracking);
     write_prerouting(writer);
-    base_chain(transaction, "translation", "nat", Hook::prerouting, before_translation);
+    base_chain(transaction, "translation", "nat", Hook::prerouting, host_before_translation);
     write_translation(writer);
     base_chain(transaction, "input", "filter", Hook::input, before_filters);
     write_input(writer);

@@ -1,6 +1,7 @@
 #include "egress/rules/policy_rules.hpp"
 
 #include "egress/policy/address_block.hpp"
+#include "egress/rules/ports.hpp"
 
 #include <netinet/in.h>
 #include <openssl/sha.h>
@@ -14,9 +15,6 @@
 namespace opensandbox::egress::rules {
 
 namespace {
-
-constexpr std::uint16_t https_port = 443;
-constexpr std::uint16_t dns_over_tls_port = 853;
 
 template <class T>
 void sort_unique(std::vector<T>& values) {

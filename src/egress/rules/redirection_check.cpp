@@ -1,5 +1,6 @@
 #include "egress/rules/redirection_check.hpp"
 
+#include "egress/rules/ports.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/ip/udp.hpp>
@@ -17,7 +18,6 @@ namespace {
 
 using boost::asio::ip::udp;
 
-constexpr std::uint16_t dns_port = 53;
 constexpr std::size_t header_size = 12;
 
 /// Whether the redirection works for this address, as far as there is a way to it.

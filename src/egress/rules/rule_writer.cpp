@@ -1,5 +1,7 @@
 #include "egress/rules/rule_writer.hpp"
 
+#include "egress/rules/ports.hpp"
+
 #include <netinet/in.h>
 
 #include <algorithm>
@@ -18,10 +20,6 @@ using net::nft::Rule;
 using net::nft::SetKey;
 using net::nft::SetLayout;
 using Source = net::nft::KeyPart::Source;
-
-constexpr std::uint16_t https_port = 443;
-constexpr std::uint16_t dns_over_tls_port = 853;
-constexpr std::array<std::uint8_t, 2> with_ports{IPPROTO_TCP, IPPROTO_UDP};
 
 /// Of the protocol and ports that a scope speaks of.
 Rule begin_rule(const Scope& scope) {

@@ -1,6 +1,7 @@
 #include "egress/rules/sidecar_ruleset.hpp"
 
 #include "egress/rules/host_ruleset.hpp"
+#include "egress/rules/ports.hpp"
 
 #include <netinet/in.h>
 
@@ -16,8 +17,6 @@ using net::nft::Hook;
 using net::nft::Rule;
 using net::nft::Transaction;
 
-constexpr std::uint16_t dns_port = 53;
-constexpr std::array<std::uint8_t, 2> with_ports{IPPROTO_TCP, IPPROTO_UDP};
 constexpr auto loopback = "lo\0"sv;
 constexpr const char* policies_chain = "policies";
 constexpr const char* diversions_chain = "diversions";

@@ -11,14 +11,14 @@
 namespace opensandbox::egress {
 namespace {
 
-std::string quoted(std::string_view text) {
+std::string json_quoted(std::string_view text) {
     std::string out;
     append_json_string(out, text);
     return out;
 }
 
 Error wrong(const Binding& binding, const std::string& what) {
-    return {ErrorCode::invalid_argument, "binding " + quoted(binding.name) + ": " + what};
+    return {ErrorCode::invalid_argument, "binding " + json_quoted(binding.name) + ": " + what};
 }
 
 const Credential* find(const std::vector<Credential>& credentials, std::string_view name) {
@@ -30,9 +30,9 @@ const Credential* find(const std::vector<Credential>& credentials, std::string_v
 Status check_reference(const Binding& binding, const std::string& name, bool in_header,
                        const std::vector<Credential>& credentials) {
     const Credential* credential = find(credentials, name);
-    if (!credential) return wrong(binding, "unknown credential " + quoted(name));
+    if (!credential) return wrong(binding, "unknown credential " + json_quoted(name));
     if (in_header && !is_header_value(credential->secret->value())) {
-        return wrong(binding, "credential " + quoted(name) +
+        return wrong(binding, "credential " + json_quoted(name) +
                                   " cannot stand in a header: it has line ends, control "
                                   "characters, or spaces at its ends");
     }
@@ -105,7 +105,7 @@ Status check_bindings(const std::vector<Binding>& bindings,
     }
     if (const auto both = find_collision(bindings)) {
         return wrong(bindings[both->second], "a request may match binding " +
-                                                 quoted(bindings[both->first].name) + " as well");
+                                                 json_quoted(bindings[both->first].name) + " as well");
     }
     return {};
 }

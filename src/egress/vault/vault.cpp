@@ -9,10 +9,6 @@
 namespace opensandbox::egress {
 namespace {
 
-Error invalid(std::string message) {
-    return {ErrorCode::invalid_argument, std::move(message)};
-}
-
 Error no_vault() {
     return {ErrorCode::not_found, "credential vault not found"};
 }

@@ -11,14 +11,12 @@ using schema::Object;
 
 namespace {
 
-constexpr std::int64_t kLargestOutput = std::int64_t{4} << 20U;
-
 Awaitable<void> interrupt_run(sdk::Code code, std::string context_id) {
     // That it has ended by itself meanwhile is as good.
     (void)co_await code.interrupt(std::move(context_id));
 }
 
-sdk::Result<sdk::CodeRequest> read_request(const Call& call) {
+sdk::Result<sdk::CodeRequest> read_code(const Call& call) {
     sdk::CodeRequest request(call.text("code"), call.text("language"));
     request.context_id = call.text("context_id");
     if (request.code.empty()) return invalid("code", "expected text to run");
@@ -28,8 +26,8 @@ sdk::Result<sdk::CodeRequest> read_request(const Call& call) {
     return request;
 }
 
-Awaitable<ToolResult> run(Call& call) {
-    auto request = read_request(call);
+Awaitable<ToolResult> run_code(Call& call) {
+    auto request = read_code(call);
     if (!request) co_return request.error();
     auto sandbox = co_await call.workspace().sandbox(call);
     if (!sandbox) co_return sandbox.error();
@@ -48,7 +46,7 @@ Awaitable<ToolResult> run(Call& call) {
     co_return document;
 }
 
-json::object run_input() {
+json::object code_input() {
     Object members = with_sandbox();
     members.required("code", schema::text(), "What to run")
         .nullable("language",
@@ -80,7 +78,7 @@ void add_code_tools(std::vector<Tool>& tools) {
                      "Runs code in an interpreter that keeps variables, imports and functions from "
                      "run to run. Returns output, results (what was displayed and the value of the "
                      "last expression, by media type) and, when the code raised something, error.",
-                     Effect::destroys, run_input(), run_output(), run});
+                     Effect::destroys, code_input(), run_output(), run_code});
 }
 
 }  // namespace opensandbox::mcp

@@ -9,14 +9,12 @@ using schema::Object;
 
 namespace {
 
-constexpr std::int64_t kLargestOutput = std::int64_t{4} << 20U;
-
 Awaitable<void> interrupt_command(sdk::Commands commands, std::string id) {
     // That it has ended by itself meanwhile is as good.
     (void)co_await commands.interrupt(std::move(id));
 }
 
-sdk::Result<sdk::CommandRequest> read_request(const Call& call) {
+sdk::Result<sdk::CommandRequest> read_command(const Call& call) {
     sdk::CommandRequest request(call.text("command"));
     if (request.command.empty()) return invalid("command", "expected text for the shell");
     request.working_directory = call.text("working_directory");
@@ -25,8 +23,8 @@ sdk::Result<sdk::CommandRequest> read_request(const Call& call) {
     return request;
 }
 
-Awaitable<ToolResult> run(Call& call) {
-    auto request = read_request(call);
+Awaitable<ToolResult> run_command(Call& call) {
+    auto request = read_command(call);
     if (!request) co_return request.error();
     auto sandbox = co_await call.workspace().sandbox(call);
     if (!sandbox) co_return sandbox.error();
@@ -84,7 +82,7 @@ Awaitable<ToolResult> agent_logs(sdk::Sandbox sandbox, std::string id, std::int6
     co_return out;
 }
 
-Awaitable<ToolResult> logs(Call& call) {
+Awaitable<ToolResult> command_logs(Call& call) {
     const std::string id = call.text("execution_id");
     const std::int64_t cursor = call.integer("cursor", 0);
     Workspace& workspace = call.workspace();
@@ -100,7 +98,7 @@ Awaitable<ToolResult> logs(Call& call) {
     co_return co_await agent_logs(std::move(*sandbox), id, cursor, limit);
 }
 
-json::object run_input() {
+json::object command_input() {
     Object members = with_sandbox();
     members.required("command", schema::text(), "Text for the sandbox's shell")
         .optional("background", schema::boolean(), false,
@@ -162,7 +160,7 @@ void add_command_tools(std::vector<Tool>& tools) {
                      "command is no failing call: look at exit_code. For a server or other long "
                      "work use background=true. Each run is a shell of its own: use && or "
                      "session_run to keep directory and variables.",
-                     Effect::destroys, run_input(), execution_schema(), run});
+                     Effect::destroys, command_input(), execution_schema(), run_command});
     tools.push_back({"command_interrupt", "Stop a command",
                      "Sends SIGTERM, and SIGKILL when that does not help.", Effect::changes,
                      execution_input(), status_schema(), interrupt});
@@ -172,7 +170,7 @@ void add_command_tools(std::vector<Tool>& tools) {
     tools.push_back({"command_logs", "Output of a command",
                      "Output of a background command so far, or what did not fit the answer of a "
                      "foreground one. Pass the cursor of the last answer to go on.",
-                     Effect::reads, logs_input(), logs_output(), logs});
+                     Effect::reads, logs_input(), logs_output(), command_logs});
 }
 
 }  // namespace opensandbox::mcp

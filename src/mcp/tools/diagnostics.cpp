@@ -33,7 +33,7 @@ json::object document(const Call& call, const sdk::DiagnosticContent& from) {
     return out;
 }
 
-Awaitable<ToolResult> logs(Call& call) {
+Awaitable<ToolResult> diagnostic_logs(Call& call) {
     sdk::Diagnostics diagnostics(call.workspace().server());
     auto content = co_await diagnostics.logs(call.text("sandbox_id"),
                                              call.optional_text("scope").value_or("container"));
@@ -75,7 +75,7 @@ void add_diagnostic_tools(std::vector<Tool>& tools) {
     tools.push_back({"diagnostics_logs", "Logs of a sandbox",
                      "What the sandbox's entrypoint and agent have written: why it does not start "
                      "or answer.",
-                     Effect::reads, input("container"), output(), logs});
+                     Effect::reads, input("container"), output(), diagnostic_logs});
     tools.push_back({"diagnostics_events", "Events of a sandbox",
                      "What happened to a sandbox: image, start, limits, end.", Effect::reads,
                      input("runtime"), output(), events});

@@ -33,7 +33,7 @@ json::object document(const sdk::EgressStatus& status) {
     return out;
 }
 
-Awaitable<ToolResult> get(Call& call) {
+Awaitable<ToolResult> get_policy(Call& call) {
     auto status = co_await egress_of(call).get();
     if (!status) co_return status.error();
     co_return document(*status);
@@ -60,7 +60,7 @@ Awaitable<ToolResult> patch(Call& call) {
     co_return document(*status);
 }
 
-json::object status_output() {
+json::object policy_output() {
     const json::object policy =
         Object()
             .required("default_action", schema::text(), "For what no rule names")
@@ -80,14 +80,14 @@ void add_egress_tools(std::vector<Tool>& tools) {
     tools.push_back({"egress_get", "Network policy",
                      "What a sandbox may reach. Only one that was created with a network_policy "
                      "has a policy.",
-                     Effect::reads, with_sandbox().build(), status_output(), get});
+                     Effect::reads, with_sandbox().build(), policy_output(), get_policy});
     tools.push_back(
         {"egress_patch", "Change the network policy",
          "Puts rules before the policy's others while the sandbox runs; one with the "
          "same target is replaced.",
          Effect::changes,
          with_sandbox().required("rules", schema::list_of(network_rule_schema())).build(),
-         status_output(), patch});
+         policy_output(), patch});
 }
 
 }  // namespace opensandbox::mcp

@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::size_t kLongestLine = 200;
 constexpr std::size_t kSmallestOutput = 1;
-constexpr std::size_t kLargestOutput = std::size_t{4} << 20U;
 
 /// The last line of what came, for a glance.
 std::string last_line_of(std::string_view text) {
@@ -144,7 +143,8 @@ json::object started_document(std::string_view id) {
 
 Awaitable<ToolResult> follow(Call& call, sdk::EventStream stream,
                              std::function<Awaitable<void>(std::string id)> interrupt) {
-    const std::size_t shown = std::clamp(shown_bytes(call), kSmallestOutput, kLargestOutput);
+    const std::size_t shown =
+        std::clamp(shown_bytes(call), kSmallestOutput, std::size_t{kLargestOutput});
     Workspace& workspace = call.workspace();
     OutputRecord record(shown, std::max(workspace.outputs().per_stream(), shown));
     sdk::Execution execution;

@@ -7,6 +7,9 @@
 
 namespace opensandbox::mcp {
 
+/// What one answer may hold of a stream, in bytes.
+inline constexpr std::int64_t kLargestOutput = std::int64_t{4} << 20U;
+
 /// What a running command has written, as an answer shows it: neighbours joined, up to `shown`
 /// bytes of each stream, up to `kept` for later.
 class OutputRecord {

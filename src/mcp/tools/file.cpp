@@ -22,7 +22,7 @@ std::string member(const json::object& entry, std::string_view name) {
     return std::string(entry.at(name).as_string());
 }
 
-Awaitable<ToolResult> remove(Call& call) {
+Awaitable<ToolResult> remove_files(Call& call) {
     auto sandbox = co_await call.workspace().sandbox(call);
     if (!sandbox) co_return sandbox.error();
     auto removed = co_await sandbox->files().remove(call.texts("paths"));
@@ -52,7 +52,7 @@ Awaitable<ToolResult> search(Call& call) {
     co_return list_document(*found);
 }
 
-Awaitable<ToolResult> list(Call& call) {
+Awaitable<ToolResult> list_files(Call& call) {
     auto sandbox = co_await call.workspace().sandbox(call);
     if (!sandbox) co_return sandbox.error();
     auto found = co_await sandbox->files().list(call.text("path"),
@@ -177,12 +177,12 @@ json::object counts_output() {
 
 void add_file_tools(std::vector<Tool>& tools) {
     tools.push_back({"file_delete", "Delete files", "Deletes files; missing ones are no error.",
-                     Effect::changes, paths_input(), status_schema(), remove});
+                     Effect::changes, paths_input(), status_schema(), remove_files});
     tools.push_back({"file_search", "Find files",
                      "Files below a directory whose name matches a glob.", Effect::reads,
                      search_input(), files_output(), search});
     tools.push_back({"file_list", "List a directory", "What is in a directory, with details.",
-                     Effect::reads, list_input(), files_output(), list});
+                     Effect::reads, list_input(), files_output(), list_files});
     tools.push_back({"file_create_directories", "Make directories",
                      "Makes directories with their parents; ones that exist are no error.",
                      Effect::adds, entries_input(directory_entry()), status_schema(),

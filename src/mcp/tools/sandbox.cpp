@@ -81,7 +81,7 @@ Awaitable<ToolResult> create_sandbox(Call& call, sdk::CreateOptions options, std
 
 namespace {
 
-Awaitable<ToolResult> create(Call& call) {
+Awaitable<ToolResult> create_described(Call& call) {
     auto options = read_create(call);
     if (!options) co_return options.error();
     std::string what = options->image;
@@ -140,7 +140,7 @@ sdk::Result<sdk::ListFilter> read_filter(const Call& call) {
     return filter;
 }
 
-Awaitable<ToolResult> list(Call& call) {
+Awaitable<ToolResult> list_sandboxes(Call& call) {
     auto filter = read_filter(call);
     if (!filter) co_return filter.error();
     call.progress(0, 1, "Listing sandboxes");
@@ -201,7 +201,7 @@ json::object connect_input() {
         .build();
 }
 
-json::object list_input() {
+json::object sandboxes_input() {
     const json::object filter =
         Object()
             .nullable("states", schema::list_of(schema::text()), "Any of them: [\"Running\"]")
@@ -228,7 +228,7 @@ void add_sandbox_tools(std::vector<Tool>& tools) {
          "the sandbox_id: every other tool takes it. It ends by itself after "
          "timeout_seconds. With a network_policy whose defaultAction is deny it reaches "
          "only the targets allowed there.",
-         Effect::adds, create_input(), sandbox_schema(), create});
+         Effect::adds, create_input(), sandbox_schema(), create_described});
     tools.push_back({"sandbox_connect", "Connect to a sandbox",
                      "Makes a sandbox that exists already usable in this session, by its id (from "
                      "sandbox_list or an earlier session).",
@@ -243,7 +243,7 @@ void add_sandbox_tools(std::vector<Tool>& tools) {
     tools.push_back({"sandbox_list", "List sandboxes",
                      "Sandboxes of the server, newest first, page by page; a filter narrows by "
                      "state and metadata.",
-                     Effect::reads, list_input(), list_output(), list});
+                     Effect::reads, sandboxes_input(), list_output(), list_sandboxes});
 }
 
 }  // namespace opensandbox::mcp

@@ -10,9 +10,7 @@ using schema::Object;
 
 namespace {
 
-constexpr std::int64_t kLargestOutput = std::int64_t{4} << 20U;
-
-Awaitable<ToolResult> create(Call& call) {
+Awaitable<ToolResult> create_session(Call& call) {
     auto sandbox = co_await call.workspace().sandbox(call);
     if (!sandbox) co_return sandbox.error();
     auto id = co_await sandbox->sessions().create(call.text("working_directory"));
@@ -26,7 +24,7 @@ Awaitable<void> interrupt_run(sdk::Commands commands, std::string id) {
     (void)co_await commands.interrupt(std::move(id));
 }
 
-Awaitable<ToolResult> run(Call& call) {
+Awaitable<ToolResult> run_session(Call& call) {
     sdk::SessionRequest request(call.text("command"));
     if (request.command.empty()) co_return invalid("command", "expected text for the shell");
     request.working_directory = call.text("working_directory");
@@ -42,7 +40,7 @@ Awaitable<ToolResult> run(Call& call) {
     });
 }
 
-Awaitable<ToolResult> remove(Call& call) {
+Awaitable<ToolResult> remove_session(Call& call) {
     auto sandbox = co_await call.workspace().sandbox(call);
     if (!sandbox) co_return sandbox.error();
     auto removed = co_await sandbox->sessions().remove(call.text("session_id"));
@@ -50,7 +48,7 @@ Awaitable<ToolResult> remove(Call& call) {
     co_return status_document("deleted");
 }
 
-json::object create_input() {
+json::object session_input() {
     Object members = with_sandbox();
     members.nullable("working_directory", schema::text(), "Where it begins; made when missing");
     return add_connect_if_missing(members).build();
@@ -62,7 +60,7 @@ Object with_session() {
     return members;
 }
 
-json::object run_input() {
+json::object session_run_input() {
     Object members = with_session();
     members.required("command", schema::text(), "Text for the shell")
         .nullable("working_directory", schema::text(), "For this run only")
@@ -82,13 +80,13 @@ json::object remove_input() {
 void add_session_tools(std::vector<Tool>& tools) {
     tools.push_back({"session_create", "Open a shell",
                      "A shell that keeps its directory and exported variables from run to run.",
-                     Effect::adds, create_input(),
-                     Object().required("session_id", schema::text()).build(true), create});
+                     Effect::adds, session_input(),
+                     Object().required("session_id", schema::text()).build(true), create_session});
     tools.push_back({"session_run", "Run in a shell",
                      "Runs shell text in a shell of session_create; cd and export last.",
-                     Effect::destroys, run_input(), execution_schema(), run});
+                     Effect::destroys, session_run_input(), execution_schema(), run_session});
     tools.push_back({"session_delete", "Close a shell", "Ends the shell and what runs in it.",
-                     Effect::changes, remove_input(), status_schema(), remove});
+                     Effect::changes, remove_input(), status_schema(), remove_session});
 }
 
 }  // namespace opensandbox::mcp

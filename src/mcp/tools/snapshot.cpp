@@ -19,7 +19,7 @@ sdk::Snapshots snapshots_of(Call& call) {
     return sdk::Snapshots(call.workspace().server());
 }
 
-Awaitable<ToolResult> create(Call& call) {
+Awaitable<ToolResult> create_snapshot(Call& call) {
     auto snapshots = snapshots_of(call);
     auto made = co_await snapshots.create(call.text("sandbox_id"), call.optional_text("name"));
     if (!made) co_return made.error();
@@ -32,7 +32,7 @@ Awaitable<ToolResult> create(Call& call) {
     co_return cli::describe(*made);
 }
 
-Awaitable<ToolResult> list(Call& call) {
+Awaitable<ToolResult> list_snapshots(Call& call) {
     sdk::SnapshotFilter filter;
     filter.sandbox_id = call.optional_text("sandbox_id");
     filter.name = call.optional_text("name");
@@ -46,13 +46,13 @@ Awaitable<ToolResult> list(Call& call) {
     co_return cli::describe(*page);
 }
 
-Awaitable<ToolResult> get(Call& call) {
+Awaitable<ToolResult> get_snapshot(Call& call) {
     auto info = co_await snapshots_of(call).get(call.text("snapshot_id"));
     if (!info) co_return info.error();
     co_return cli::describe(*info);
 }
 
-Awaitable<ToolResult> remove(Call& call) {
+Awaitable<ToolResult> remove_snapshot(Call& call) {
     auto removed = co_await snapshots_of(call).remove(call.text("snapshot_id"));
     if (!removed) co_return removed.error();
     co_return status_document("deleted");
@@ -95,7 +95,7 @@ json::object one_input() {
     return Object().required("snapshot_id", schema::text(), "Id of the snapshot").build();
 }
 
-json::object create_input() {
+json::object snapshot_input() {
     Object members = with_sandbox();
     return members.nullable("name", schema::text(), "To find it by")
         .optional("wait_seconds", schema::number(), kDefaultWait,
@@ -103,7 +103,7 @@ json::object create_input() {
         .build();
 }
 
-json::object list_input() {
+json::object snapshots_input() {
     return Object()
         .nullable("sandbox_id", schema::text(), "Only of this sandbox")
         .nullable("name", schema::text(), "Only with this name")
@@ -130,19 +130,19 @@ void add_snapshot_tools(std::vector<Tool>& tools) {
     tools.push_back({"snapshot_create", "Keep a file system",
                      "Keeps the file system of a sandbox as it is now, to start others from it "
                      "with snapshot_restore. It outlives the sandbox.",
-                     Effect::adds, create_input(), info_schema(), create});
+                     Effect::adds, snapshot_input(), info_schema(), create_snapshot});
     tools.push_back({"snapshot_list", "List snapshots", "Snapshots of the server, page by page.",
-                     Effect::reads, list_input(),
+                     Effect::reads, snapshots_input(),
                      Object()
                          .required("items", schema::list_of(info_schema()))
                          .required("pagination", pagination_schema())
                          .build(true),
-                     list});
+                     list_snapshots});
     tools.push_back({"snapshot_get", "Describe a snapshot", "State and origin of one snapshot.",
-                     Effect::reads, one_input(), info_schema(), get});
+                     Effect::reads, one_input(), info_schema(), get_snapshot});
     tools.push_back({"snapshot_delete", "Delete a snapshot",
                      "Deletes a snapshot; sandboxes made from it stay.", Effect::destroys,
-                     one_input(), status_schema(), remove});
+                     one_input(), status_schema(), remove_snapshot});
     tools.push_back({"snapshot_restore", "Start from a snapshot",
                      "Starts a new sandbox whose file system is that of the snapshot; may be done "
                      "any number of times.",

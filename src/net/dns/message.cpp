@@ -44,7 +44,7 @@ struct RawRecord {
     std::uint16_t dns_class = 0;
 };
 
-RawRecord read_record(WireReader& reader) {
+RawRecord read_raw_record(WireReader& reader) {
     RawRecord raw;
     Record& record = raw.record;
     record.name = reader.name();
@@ -103,7 +103,7 @@ Result<Query> parse_query(std::string_view message) {
     if (reader.met_pointer()) return malformed("a pointer in the question");
     if (header.additionals > 8) return malformed("too many additional records");
     for (int i = 0; i < header.additionals; ++i) {
-        const RawRecord raw = read_record(reader);
+        const RawRecord raw = read_raw_record(reader);
         if (!reader.good()) return malformed("unreadable additional record");
         if (raw.record.type != kTypeOpt) continue;
         if (query.edns || !raw.record.name.empty()) return malformed("a wrong OPT record");
@@ -131,7 +131,7 @@ Result<Reply> parse_reply(std::string_view message) {
     if (!reader.good()) return malformed("unreadable question");
     if (header.answers > max_answers) return malformed("too many answers");
     for (int i = 0; i < header.answers; ++i) {
-        RawRecord raw = read_record(reader);
+        RawRecord raw = read_raw_record(reader);
         if (!reader.good()) {
             // What was cut may end anywhere.
             if (reply.truncated) break;

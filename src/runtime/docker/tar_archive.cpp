@@ -20,7 +20,7 @@ constexpr Field kMode{100, 8};
 constexpr Field kUid{108, 8};
 constexpr Field kGid{116, 8};
 constexpr Field kSize{124, 12};
-constexpr Field kTime{136, 12};
+constexpr Field kTimeField{136, 12};
 constexpr Field kChecksum{148, 8};
 constexpr std::size_t kType = 156;
 constexpr Field kTarget{157, 100};
@@ -49,7 +49,7 @@ void TarArchive::add_header(std::string_view name, std::uint64_t size, std::uint
     put_octal(header, kUid, 0);
     put_octal(header, kGid, 0);
     put_octal(header, kSize, size);
-    put_octal(header, kTime, 0);
+    put_octal(header, kTimeField, 0);
     put(header, kChecksum, "        ");
     header[kType] = type;
     put(header, kTarget, target);

@@ -20,7 +20,6 @@ using asio::ip::udp;
 
 namespace {
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 const udp::endpoint any(asio::ip::address_v4::loopback(), 0);
 
 std::string query_for(std::string_view label, std::uint8_t type, std::uint16_t id) {

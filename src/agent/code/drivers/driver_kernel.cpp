@@ -11,10 +11,10 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kSecondInterrupt{1};
 constexpr std::chrono::seconds kInterruptGrace{4};
-constexpr std::chrono::seconds kKillGrace{2};
+constexpr std::chrono::seconds kDriverKillGrace{2};
 /// From the closed control channel to the end of the process.
 constexpr std::chrono::milliseconds kEndGrace{500};
-constexpr std::chrono::milliseconds kPoll{5};
+constexpr std::chrono::milliseconds kDriverPoll{5};
 
 }  // namespace
 
@@ -108,7 +108,7 @@ Awaitable<bool> DriverKernel::run_ends_within(std::uint64_t number,
     auto end = steady_clock::now() + limit;
     while (running_ && run_number_ == number) {
         if (steady_clock::now() >= end) co_return false;
-        co_await net::sleep_for(kPoll);
+        co_await net::sleep_for(kDriverPoll);
     }
     co_return true;
 }
@@ -125,7 +125,7 @@ Awaitable<Status> DriverKernel::interrupt() {
     if (co_await run_ends_within(number, kInterruptGrace)) co_return Status();
     stubborn_ = true;
     interpreter->kill();
-    co_await run_ends_within(number, kKillGrace);
+    co_await run_ends_within(number, kDriverKillGrace);
     co_return Status();
 }
 

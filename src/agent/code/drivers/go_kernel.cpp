@@ -14,7 +14,7 @@
 namespace opensandbox::agent {
 namespace {
 
-constexpr std::chrono::seconds kInterruptGrace{5};
+constexpr std::chrono::seconds kGoInterruptGrace{5};
 /// A first compilation builds parts of the standard library.
 constexpr std::chrono::minutes kCompileLimit{5};
 constexpr std::chrono::hours kNoLimit{24 * 365};
@@ -192,7 +192,7 @@ Awaitable<Status> GoKernel::interrupt() {
     auto process = process_;
     if (!process) co_return Status();
     process->child()->signal_group(SIGINT);
-    co_await process->wait_end(kInterruptGrace);
+    co_await process->wait_end(kGoInterruptGrace);
     co_return Status();
 }
 
@@ -201,7 +201,7 @@ Awaitable<Status> GoKernel::shut_down() {
     interrupted_ = true;
     if (auto process = process_) {
         process->kill();
-        co_await process->wait_end(kInterruptGrace);
+        co_await process->wait_end(kGoInterruptGrace);
     }
     co_return Status();
 }

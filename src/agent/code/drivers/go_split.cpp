@@ -6,7 +6,7 @@
 namespace opensandbox::agent {
 namespace {
 
-bool is_word(char c) {
+bool is_go_word(char c) {
     return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || (c & 0x80) != 0;
 }
 
@@ -59,7 +59,7 @@ class Scanner {
 
   private:
     static bool ends_line(char last) {
-        return last != 0 && (is_word(last) || last == ')' || last == ']' || last == '}');
+        return last != 0 && (is_go_word(last) || last == ')' || last == ']' || last == '}');
     }
     bool skip_comment() {
         if (text_.substr(at_, 2) == "//") {
@@ -92,7 +92,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 std::string_view first_word(std::string_view text) {
-    auto end = std::ranges::find_if_not(text, is_word);
+    auto end = std::ranges::find_if_not(text, is_go_word);
     return text.substr(0, static_cast<std::size_t>(end - text.begin()));
 }
 
@@ -131,7 +131,7 @@ std::string function_name(std::string_view text) {
     std::size_t generic = receiver.find('[');
     receiver = trimmed(receiver.substr(0, generic));
     std::size_t begin = receiver.size();
-    while (begin > 0 && is_word(receiver[begin - 1]))
+    while (begin > 0 && is_go_word(receiver[begin - 1]))
         --begin;
     return std::string(receiver.substr(begin)) + "." + std::string(word);
 }
@@ -182,7 +182,7 @@ bool is_plain_definition(std::string_view text) {
     if (sign == std::string_view::npos) return false;
     std::string_view left = trimmed(text.substr(0, sign));
     bool names = !left.empty() && std::ranges::all_of(left, [](char c) {
-        return is_word(c) || c == ',' || c == ' ';
+        return is_go_word(c) || c == ',' || c == ' ';
     });
     std::string_view first = first_word(left);
     if (first == "if" || first == "for" || first == "switch" || first == "select") return false;

@@ -5,7 +5,7 @@
 namespace opensandbox::agent::jupyter {
 namespace {
 
-std::string text_member(const json::object& from, std::string_view name) {
+std::string reply_text(const json::object& from, std::string_view name) {
     const json::value* member = json::find(from, name);
     return member && member->is_string() ? std::string(member->get_string()) : std::string();
 }
@@ -32,7 +32,7 @@ std::vector<KernelSpec> read_kernel_specs(const json::value& reply) {
     for (const auto& [name, entry] : *all) {
         if (!entry.is_object()) continue;
         const json::object* spec = object_member(entry.get_object(), "spec");
-        std::string language = spec ? lower(text_member(*spec, "language")) : std::string();
+        std::string language = spec ? lower(reply_text(*spec, "language")) : std::string();
         if (!language.empty()) specs.emplace_back(std::string(name), std::move(language));
     }
     std::ranges::sort(specs, {}, &KernelSpec::name);
@@ -56,11 +56,11 @@ const KernelSpec* choose_kernel(const std::vector<KernelSpec>& specs, std::strin
 Result<Session> read_session(const json::value& reply) {
     Session session;
     if (reply.is_object()) {
-        session.id = text_member(reply.get_object(), "id");
-        session.path = text_member(reply.get_object(), "path");
+        session.id = reply_text(reply.get_object(), "id");
+        session.path = reply_text(reply.get_object(), "path");
         if (const json::object* kernel = object_member(reply.get_object(), "kernel")) {
-            session.kernel_id = text_member(*kernel, "id");
-            session.kernel_name = text_member(*kernel, "name");
+            session.kernel_id = reply_text(*kernel, "id");
+            session.kernel_name = reply_text(*kernel, "name");
         }
     }
     if (session.id.empty() || session.kernel_id.empty()) {

@@ -12,7 +12,7 @@ std::string without_slash(std::string name) {
 }
 
 /// 0 when it is none.
-std::uint16_t parse_port(std::string_view digits) {
+std::uint16_t published_port(std::string_view digits) {
     std::uint16_t port = 0;
     auto [end, failure] = std::from_chars(digits.data(), digits.data() + digits.size(), port);
     return failure == std::errc() && end == digits.data() + digits.size() ? port : 0;
@@ -78,13 +78,13 @@ std::vector<PublishedPort> read_port_map(DocumentReader& read, const json::objec
         std::string_view text = key;
         std::size_t slash = text.find('/');
         PublishedPort port;
-        port.container_port = parse_port(text.substr(0, slash));
+        port.container_port = published_port(text.substr(0, slash));
         port.protocol = slash == std::string_view::npos ? "tcp" : text.substr(slash + 1);
         auto bindings = read.objects(all, key);
         if (bindings.empty()) ports.push_back(port);
         for (const json::object* binding : bindings) {
             port.host_ip = read.text(*binding, "HostIp");
-            port.host_port = parse_port(read.text(*binding, "HostPort"));
+            port.host_port = published_port(read.text(*binding, "HostPort"));
             ports.push_back(port);
         }
     }

@@ -3,12 +3,12 @@
 namespace opensandbox::runtime::docker {
 namespace {
 
-constexpr std::size_t kPiece = 16 * 1024;
+constexpr std::size_t kLinePiece = 16 * 1024;
 
 }  // namespace
 
 DocumentStream::DocumentStream(std::unique_ptr<EngineStream> stream, std::size_t max_line)
-    : stream_(std::move(stream)), lines_(max_line), piece_(kPiece, '\0') {}
+    : stream_(std::move(stream)), lines_(max_line), piece_(kLinePiece, '\0') {}
 
 Result<std::optional<json::value>> DocumentStream::parse(std::string_view line) const {
     auto document = json::parse(line);

@@ -30,7 +30,7 @@ constexpr std::array host_limits{
     HostLimit{"/proc/sys/kernel/pty/max", 1'048'576},
 };
 
-std::uint64_t number_in(const std::string& file) {
+std::uint64_t setting_in(const std::string& file) {
     return std::strtoull(read_file_or_empty(file).c_str(), nullptr, 10);
 }
 
@@ -38,7 +38,7 @@ std::uint64_t number_in(const std::string& file) {
 
 void raise_limits_of_host() {
     for (const HostLimit& limit : host_limits) {
-        const std::uint64_t present = number_in(limit.file);
+        const std::uint64_t present = setting_in(limit.file);
         if (present == 0 || present >= limit.wanted) continue;
         auto raised = write_file(limit.file, std::to_string(limit.wanted));
         if (raised) continue;
@@ -50,8 +50,8 @@ void raise_limits_of_host() {
 }
 
 std::uint64_t share_of_processes() {
-    const std::uint64_t pids = number_in("/proc/sys/kernel/pid_max");
-    const std::uint64_t threads = number_in("/proc/sys/kernel/threads-max");
+    const std::uint64_t pids = setting_in("/proc/sys/kernel/pid_max");
+    const std::uint64_t threads = setting_in("/proc/sys/kernel/threads-max");
     const std::uint64_t all = std::min(pids, threads);
     return all - all / 8;
 }
@@ -67,9 +67,9 @@ Status share_limits_of_user() {
         OfUser{"/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"},
     };
     for (const auto& [setting, limit] : of_users) {
-        const std::uint64_t all = number_in(setting);
+        const std::uint64_t all = setting_in(setting);
         // Older kernels count these for a user alone.
-        if (all < share || number_in(limit) == 0) continue;
+        if (all < share || setting_in(limit) == 0) continue;
         if (auto s = write_file(limit, std::to_string(all / share)); !s) return s;
     }
     for (const auto kind : {RLIMIT_SIGPENDING, RLIMIT_MSGQUEUE}) {

@@ -33,7 +33,7 @@ namespace {
 #endif
 
 constexpr const char* capability_attribute = "security.capability";
-constexpr mode_t set_id_bits = S_ISUID | S_ISGID;
+constexpr mode_t set_id_modes = S_ISUID | S_ISGID;
 
 using MountId = std::uint64_t;
 
@@ -216,7 +216,7 @@ class Supervisor {
         struct stat info{};
         if (::fstat(file.get(), &info) < 0) return Errno{errno};
         // On a directory they lend no rights: they say whose group new files are of.
-        const bool harmless = (wanted.mode & set_id_bits) == 0 || S_ISDIR(info.st_mode);
+        const bool harmless = (wanted.mode & set_id_modes) == 0 || S_ISDIR(info.st_mode);
         if (!harmless && !is_own(file)) return Errno{EPERM};
         if (::chmod(path_of(file).c_str(), wanted.mode) < 0) return Errno{errno};
         return {};

@@ -23,7 +23,7 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int control_descriptor = 3;
+constexpr int enforcer_descriptor = 3;
 constexpr uid_t nobody = 65'534;
 constexpr std::uint64_t kept_capabilities = std::uint64_t{1} << CAP_NET_ADMIN;
 
@@ -31,11 +31,11 @@ constexpr std::uint64_t kept_capabilities = std::uint64_t{1} << CAP_NET_ADMIN;
 [[noreturn]] void become_enforcer(int control, const char* directory) {
     // It ends with its socket.
     reset_signals({SIGTERM, SIGINT, SIGHUP, SIGPIPE});
-    const bool placed = control == control_descriptor
+    const bool placed = control == enforcer_descriptor
                             ? ::fcntl(control, F_SETFD, 0) == 0
-                            : ::dup2(control, control_descriptor) == control_descriptor;
+                            : ::dup2(control, enforcer_descriptor) == enforcer_descriptor;
     if (!placed || ::chdir(directory) < 0) ::_exit(1);
-    ::close_range(control_descriptor + 1, ~0U, 0);
+    ::close_range(enforcer_descriptor + 1, ~0U, 0);
     char program[] = "opensandbox";
     char role[] = "enforcer";
     char* const arguments[] = {program, role, nullptr};
@@ -82,7 +82,7 @@ int enforcer_main(int, char**) {
         log::error("the enforcer cannot serve", {{"reason", s.error().message()}});
         return 1;
     }
-    return serve_enforcer(UniqueFd(control_descriptor));
+    return serve_enforcer(UniqueFd(enforcer_descriptor));
 }
 
 }  // namespace opensandbox::runtime::native

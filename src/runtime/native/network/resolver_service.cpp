@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "net/dns/framing.hpp"
+#include "net/stream.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
@@ -19,7 +20,6 @@ namespace {
 using asio::ip::udp;
 namespace dns = net::dns;
 
-constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
 /// No client may ask for longer answers over UDP, nor ask longer questions.
 constexpr std::size_t max_udp = 4096;
 constexpr std::uint32_t local_ttl = 5;

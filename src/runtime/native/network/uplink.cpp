@@ -26,10 +26,10 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int first_descriptor = 3;
+constexpr int child_descriptor = 3;
 constexpr timeval patience{.tv_sec = 15, .tv_usec = 0};
-/// Resolver and enforcer run as nobody.
-constexpr std::uint32_t nobody = 65'534;
+/// Resolver and enforcer run as uplink_user.
+constexpr std::uint32_t uplink_user = 65'534;
 
 /// Answers come one at a time, and soon.
 Status make_blocking(int socket) {
@@ -93,11 +93,11 @@ Status launch(const SpawnerOptions& options, int control) {
         ::setsid();
         if (::fork() != 0) ::_exit(0);
         reset_signals({SIGPIPE, SIGHUP});
-        const bool placed = control == first_descriptor
+        const bool placed = control == child_descriptor
                                 ? ::fcntl(control, F_SETFD, 0) == 0
-                                : ::dup2(control, first_descriptor) == first_descriptor;
+                                : ::dup2(control, child_descriptor) == child_descriptor;
         if (!placed) ::_exit(1);
-        ::close_range(first_descriptor + 1, ~0U, 0);
+        ::close_range(child_descriptor + 1, ~0U, 0);
         char* const environment[] = {nullptr};
         ::execve("/proc/self/exe", argv.data(), environment);
         ::_exit(127);
@@ -161,7 +161,7 @@ std::filesystem::path uplink_socket_path(const SpawnerOptions& options) {
 
 Result<Uplink> Uplink::enter(const SpawnerOptions& options) {
     if (auto program = find_pasta(); !program) return program.error();
-    if (ids_of_this_namespace() <= nobody) {
+    if (ids_of_this_namespace() <= uplink_user) {
         return Error(ErrorCode::unsupported, "fewer than 65535 subordinate ids");
     }
     Uplink uplink;

@@ -35,7 +35,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int first_descriptor = 3;
+constexpr int uplink_descriptor = 3;
 constexpr auto tend_interval = 1s;
 /// Without a spawner and without sandboxes it stays this long: a spawner that broke is replaced.
 constexpr auto idle_time = 20s;
@@ -357,7 +357,7 @@ int uplink_main(int argc, char** argv) {
     ::prctl(PR_SET_NAME, "osb-uplink");
     ::prctl(PR_SET_DUMPABLE, 0);
     ::umask(077);
-    (void)::fcntl(first_descriptor, F_SETFD, FD_CLOEXEC);
+    (void)::fcntl(uplink_descriptor, F_SETFD, FD_CLOEXEC);
     // Children are not asked how they ended.
     ::signal(SIGCHLD, SIG_IGN);
     auto options = SpawnerOptions::parse({argv + 1, argv + argc});
@@ -366,7 +366,7 @@ int uplink_main(int argc, char** argv) {
         return 2;
     }
     if (::chdir("/") < 0) return 1;
-    return serve_uplink(*options, UniqueFd(first_descriptor));
+    return serve_uplink(*options, UniqueFd(uplink_descriptor));
 }
 
 }  // namespace opensandbox::runtime::native
