@@ -12,7 +12,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-Error host_path_refusal(const model::Volume& volume, std::string_view code, const std::string& what) {
+Error host_path_refusal(const model::Volume& volume, std::string_view code,
+                        const std::string& what) {
     return {ErrorCode::invalid_argument, "VOLUME::" + std::string(code),
             "volumes." + volume.name + ".host: " + what};
 }
@@ -61,11 +62,11 @@ Status check_real_path(const model::Volume& volume, const std::string& path,
     if (ec) return creation_failure(volume, path, ec);
     if (!is_allowed(path, real_allowed) || !is_allowed(root.string(), real_allowed)) {
         return host_path_refusal(volume, "HOST_PATH_NOT_ALLOWED",
-                       "'" + path + "' is not below any of storage.allowed_host_paths.");
+                                 "'" + path + "' is not below any of storage.allowed_host_paths.");
     }
     if (!is_within(path, root.string())) {
         return host_path_refusal(volume, "INVALID_SUB_PATH",
-                       "subPath '" + volume.sub_path + "' leads out of the volume.");
+                                 "subPath '" + volume.sub_path + "' leads out of the volume.");
     }
     return {};
 }
@@ -114,11 +115,12 @@ Status check_host_volume(const model::Volume& volume, const AllowedHostPaths& al
     }
     if (allowed.empty()) {
         return host_path_refusal(volume, "HOST_PATH_NOT_ALLOWED",
-                       "host volumes are off: storage.allowed_host_paths is empty.");
+                                 "host volumes are off: storage.allowed_host_paths is empty.");
     }
     if (!is_allowed(joined(volume), allowed)) {
-        return host_path_refusal(volume, "HOST_PATH_NOT_ALLOWED",
-                       "'" + joined(volume) + "' is not below any of storage.allowed_host_paths.");
+        return host_path_refusal(
+            volume, "HOST_PATH_NOT_ALLOWED",
+            "'" + joined(volume) + "' is not below any of storage.allowed_host_paths.");
     }
     return {};
 }
@@ -137,7 +139,7 @@ Result<std::string> resolve_host_volume(const model::Volume& volume,
     if (ec && !fs::exists(status)) return creation_failure(volume, wanted, ec);
     if (!fs::is_directory(status) && !fs::is_regular_file(status)) {
         return host_path_refusal(volume, "INVALID_HOST_PATH",
-                       "'" + wanted + "' is neither a directory nor a regular file.");
+                                 "'" + wanted + "' is neither a directory nor a regular file.");
     }
     auto made = fs::canonical(target, ec);
     if (ec) return creation_failure(volume, wanted, ec);

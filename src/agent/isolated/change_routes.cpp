@@ -122,8 +122,8 @@ Result<Difference> difference_of(IsolatedSession& session, const std::string& pa
         if (!before) return before.error();
         if (!after) return after.error();
         Difference out;
-        out.text = before->size() <= kMaxChangeText && after->size() <= kMaxChangeText && is_text(*before) &&
-                   is_text(*after);
+        out.text = before->size() <= kMaxChangeText && after->size() <= kMaxChangeText &&
+                   is_text(*before) && is_text(*after);
         if (out.text) {
             out.body = unified_diff(*before, *after, added ? "/dev/null" : "a" + path,
                                     deleted ? "/dev/null" : "b" + path);

@@ -104,8 +104,9 @@ Status check_bindings(const std::vector<Binding>& bindings,
         if (Status fits = check_match(binding, settings); !fits) return fits;
     }
     if (const auto both = find_collision(bindings)) {
-        return wrong(bindings[both->second], "a request may match binding " +
-                                                 json_quoted(bindings[both->first].name) + " as well");
+        return wrong(
+            bindings[both->second],
+            "a request may match binding " + json_quoted(bindings[both->first].name) + " as well");
     }
     return {};
 }
