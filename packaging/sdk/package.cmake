@@ -3,14 +3,12 @@
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
+# What only servers use of the network is a part apart: it would need libmnl and libnftnl.
 set(objects)
 foreach(module base json net http redis sdk)
     list(APPEND objects $<TARGET_OBJECTS:opensandbox_${module}>)
 endforeach()
-# What only servers use of the network stays out: it would need libmnl and libnftnl.
-set(of_servers "net/(nftables|netlink|conntrack|packet_log|route_)[a-z_]*\\.cpp")
-add_library(opensandbox_package STATIC
-    "$<FILTER:${objects},EXCLUDE,${of_servers}>"
+add_library(opensandbox_package STATIC ${objects}
     $<TARGET_OBJECTS:third_party_boost> $<TARGET_OBJECTS:third_party_toml>)
 set_target_properties(opensandbox_package PROPERTIES
     OUTPUT_NAME opensandbox EXPORT_NAME opensandbox LINKER_LANGUAGE CXX)

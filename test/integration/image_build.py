@@ -75,8 +75,9 @@ def counts(done):
 
 
 def left_behind(server):
+    """What it is, whole: how it was left shows in what it says."""
     api = server.api()
-    return [i["id"] for what in ("sandboxes", "snapshots") for i in api.get(f"/{what}").json["items"]]
+    return [i for what in ("sandboxes", "snapshots") for i in api.get(f"/{what}").json["items"]]
 
 
 def in_image(server, image, *command):

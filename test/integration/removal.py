@@ -4,6 +4,7 @@ import os
 import signal
 import socket
 import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -23,7 +24,8 @@ def server(scratch):
 
 
 def files_below(server, name):
-    return list((server.state / "sandboxes").glob(f"**/{name}"))
+    # os.walk() goes on where a directory is removed meanwhile; glob() does not.
+    return [Path(directory) / name for directory, _, names in os.walk(server.state / "sandboxes") if name in names]
 
 
 def held_back(server, sandbox):
