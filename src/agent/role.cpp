@@ -20,7 +20,7 @@ extern "C" const char etext;
 namespace opensandbox::agent {
 namespace {
 
-constexpr std::chrono::seconds kCertificateWait{300};
+constexpr std::chrono::seconds kWaitForCertificate{300};
 
 /// The environment as pairs; entries without `=` are left out.
 std::vector<std::pair<std::string, std::string>> environment_pairs() {
@@ -148,7 +148,7 @@ int main(int argc, char** argv) {
     Environment environment = current_environment();
     auto asked = parse_invocation(arguments, environment.pairs());
     if (asked && asked->options.init && !asked->help) {
-        prepare_bootstrap(environment, "", kCertificateWait);
+        prepare_bootstrap(environment, "", kWaitForCertificate);
         bool text = !environment.get("BOOTSTRAP_CMD").value_or("").empty();
         if (asked->options.entrypoint.empty() && text) {
             auto command = bootstrap_command({}, environment);

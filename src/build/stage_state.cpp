@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 10> kProxies{
 constexpr std::size_t kMostText = std::size_t{1} << 20;
 constexpr std::size_t kMostPorts = 1000;
 
-Error refused(std::string rule) {
+Error refused_state(std::string rule) {
     return {ErrorCode::invalid_argument, std::move(rule)};
 }
 
@@ -30,7 +30,7 @@ Status put(Map& texts, const std::string& name, std::string value, std::string_v
     for (const auto& [known, text] : texts)
         size += known == name ? 0 : known.size() + text.size();
     if (size > kMostText) {
-        return refused("the " + std::string(what) + " have more than 1 MiB together");
+        return refused_state("the " + std::string(what) + " have more than 1 MiB together");
     }
     texts[name] = std::move(value);
     return {};
@@ -39,8 +39,8 @@ Status put(Map& texts, const std::string& name, std::string value, std::string_v
 /// "80", "80/tcp", "8000-8003/udp" as single ports.
 Status add_ports(std::string_view text, std::vector<std::string>& out) {
     auto broken = [&] {
-        return refused("'" + std::string(text) +
-                       "': must be PORT or FIRST-LAST, with /tcp or /udp");
+        return refused_state("'" + std::string(text) +
+                             "': must be PORT or FIRST-LAST, with /tcp or /udp");
     };
     const auto slash = text.find('/');
     std::string protocol = "tcp";
@@ -58,7 +58,7 @@ Status add_ports(std::string_view text, std::vector<std::string>& out) {
     const unsigned first = number(range.substr(0, dash));
     const unsigned last = dash == std::string_view::npos ? first : number(range.substr(dash + 1));
     if (first == 0 || last < first) return broken();
-    if (last - first >= kMostPorts) return refused("there are more than 1000 ports");
+    if (last - first >= kMostPorts) return refused_state("there are more than 1000 ports");
     for (unsigned port = first; port <= last; ++port)
         out.push_back(std::to_string(port) + "/" + protocol);
     return {};
@@ -69,7 +69,7 @@ Result<std::uint32_t> mode_of(const std::string& text) {
     std::uint32_t mode = 0;
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), mode, 8);
     if (text.empty() || error != std::errc() || end != text.data() + text.size() || mode > 07777) {
-        return refused("--chmod=" + text + ": must be octal digits, such as 755");
+        return refused_state("--chmod=" + text + ": must be octal digits, such as 755");
     }
     return mode;
 }
@@ -80,7 +80,7 @@ Status split_owner(const std::string& text, std::string& owner, std::string& gro
     owner = text.substr(0, colon);
     if (colon != std::string::npos) group = text.substr(colon + 1);
     if (owner.empty() || (colon != std::string::npos && group.empty())) {
-        return refused("--chown=" + text + ": must be USER or USER:GROUP");
+        return refused_state("--chown=" + text + ": must be USER or USER:GROUP");
     }
     return {};
 }
@@ -135,7 +135,7 @@ Status StageState::set_environment(const Instruction& instruction) {
     for (const auto& [name, value] : instruction.pairs) {
         auto key = expand(name, before, escape_);
         if (!key) return key.error();
-        if (key->empty()) return refused("'" + name + "': the name is empty");
+        if (key->empty()) return refused_state("'" + name + "': the name is empty");
         auto text = expand(value.value_or(""), before, escape_);
         if (!text) return text.error();
         Status set = put(settings_.environment, *key, std::move(*text), "variables");
@@ -148,7 +148,7 @@ Status StageState::set_labels(const Instruction& instruction) {
     for (const auto& [name, value] : instruction.pairs) {
         auto key = expanded(name);
         if (!key) return key.error();
-        if (key->empty()) return refused("'" + name + "': the name is empty");
+        if (key->empty()) return refused_state("'" + name + "': the name is empty");
         auto text = expanded(value.value_or(""));
         if (!text) return text.error();
         Status set = put(settings_.labels, *key, std::move(*text), "labels");
@@ -178,7 +178,7 @@ Status StageState::set_arguments(const Instruction& instruction) {
 Status StageState::set_user(const Instruction& instruction) {
     auto user = expanded(instruction.words.front());
     if (!user) return user.error();
-    if (user->empty()) return refused("'" + instruction.words.front() + "' is empty");
+    if (user->empty()) return refused_state("'" + instruction.words.front() + "' is empty");
     settings_.user = std::move(*user);
     return {};
 }
@@ -194,13 +194,13 @@ Status StageState::expose(const Instruction& instruction) {
     }
     std::ranges::sort(ports);
     ports.erase(std::ranges::unique(ports).begin(), ports.end());
-    return ports.size() <= kMostPorts ? Status() : refused("there are more than 1000 ports");
+    return ports.size() <= kMostPorts ? Status() : refused_state("there are more than 1000 ports");
 }
 
 Result<Step> StageState::enter_directory(const Instruction& instruction) {
     auto path = expanded(instruction.words.front());
     if (!path) return path.error();
-    if (path->empty()) return refused("'" + instruction.words.front() + "' is empty");
+    if (path->empty()) return refused_state("'" + instruction.words.front() + "' is empty");
     settings_.working_directory = clean_absolute_path(absolute(*path));
     if (settings_.working_directory == "/") return Step();
     DirectoryStep step;
@@ -217,7 +217,7 @@ Result<Step> StageState::copy(const Instruction& instruction) {
     for (const std::string& word : instruction.words) {
         auto text = expanded(word);
         if (!text) return text.error();
-        if (text->empty()) return refused("'" + word + "' is empty");
+        if (text->empty()) return refused_state("'" + word + "' is empty");
         words.push_back(std::move(*text));
     }
     step.unpack = instruction.verb == Verb::add;
@@ -226,15 +226,15 @@ Result<Step> StageState::copy(const Instruction& instruction) {
     words.pop_back();
     for (const std::string& source : words) {
         if (is_remote(source)) {
-            return refused(
+            return refused_state(
                 "'" + source +
                 "': addresses are not fetched; use RUN with curl or wget, or COPY a file");
         }
     }
     step.into_directory = names_directory(destination);
     if (words.size() > 1 && !step.into_directory) {
-        return refused("with several sources the destination must end with /: '" + destination +
-                       "'");
+        return refused_state("with several sources the destination must end with /: '" +
+                             destination + "'");
     }
     step.sources = std::move(words);
     step.destination = absolute(destination);

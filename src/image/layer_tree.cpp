@@ -12,7 +12,7 @@
 namespace opensandbox::image {
 namespace {
 
-Error call_failed(const EntryPath& path, std::string_view call) {
+Error tree_call_failed(const EntryPath& path, std::string_view call) {
     int number = errno;
     return Error::from_errno(number, "entry " + in_quotes(path.full()) + ": " + std::string(call));
 }
@@ -21,7 +21,7 @@ Status mark_opaque(int directory, const EntryPath& path) {
     if (::fsetxattr(directory, "trusted.overlay.opaque", "y", 1, 0) == 0) return {};
     // An ordinary user's overlays read user.* instead.
     if (errno == EPERM && ::fsetxattr(directory, "user.overlay.opaque", "y", 1, 0) == 0) return {};
-    return call_failed(path, "mark opaque");
+    return tree_call_failed(path, "mark opaque");
 }
 
 }  // namespace
@@ -46,7 +46,8 @@ Result<int> LayerTree::parent(const EntryPath& path) {
         if (errno == ELOOP) {
             return broken_rule(path.full(), "the name must not pass through a symbolic link");
         }
-        if (errno != ENOENT && errno != ENOTDIR) return call_failed(path, "open its directory");
+        if (errno != ENOENT && errno != ENOTDIR)
+            return tree_call_failed(path, "open its directory");
         auto made = make_parents(path);
         if (!made) return made.error();
         found = std::move(*made);
@@ -58,7 +59,7 @@ Result<int> LayerTree::parent(const EntryPath& path) {
 
 Result<UniqueFd> LayerTree::make_parents(const EntryPath& path) {
     UniqueFd at(resolve("", O_PATH | O_DIRECTORY));
-    if (!at) return call_failed(path, "open the layer");
+    if (!at) return tree_call_failed(path, "open the layer");
     EntryPath walked;
     std::string_view rest = path.parent;
     while (!rest.empty()) {
@@ -80,7 +81,7 @@ Result<UniqueFd> LayerTree::make_parents(const EntryPath& path) {
             if (auto ok = budget_.add_entry(path.full(), 0); !ok) return ok.error();
             if (auto ok = make_directory(at.get(), walked); !ok) return ok.error();
             next = UniqueFd(::openat(at.get(), component.c_str(), flags));
-            if (!next) return call_failed(path, "open its directory");
+            if (!next) return tree_call_failed(path, "open its directory");
         }
         at = std::move(next);
     }
@@ -89,7 +90,7 @@ Result<UniqueFd> LayerTree::make_parents(const EntryPath& path) {
 
 Status LayerTree::clear(int parent, const EntryPath& path) {
     if (::unlinkat(parent, path.name.c_str(), 0) == 0 || errno == ENOENT) return {};
-    if (errno != EISDIR && errno != EPERM) return call_failed(path, "replace");
+    if (errno != EISDIR && errno != EPERM) return tree_call_failed(path, "replace");
     if (::unlinkat(parent, path.name.c_str(), AT_REMOVEDIR) == 0) {
         if (parent != parent_.get()) parent_.reset();  // it may have been this one
         return {};
@@ -97,24 +98,24 @@ Status LayerTree::clear(int parent, const EntryPath& path) {
     if (errno == ENOTEMPTY || errno == EEXIST) {
         return broken_rule(path.full(), "a directory that holds files cannot be replaced");
     }
-    return call_failed(path, "replace");
+    return tree_call_failed(path, "replace");
 }
 
 Status LayerTree::make_directory(int parent, const EntryPath& path) {
     const char* name = path.name.c_str();
     if (::mkdirat(parent, name, 0755) == 0) {
         if (::fchmodat(parent, name, 0755, 0) == 0) return {};  // whatever the umask is
-        return call_failed(path, "set the mode");
+        return tree_call_failed(path, "set the mode");
     }
-    if (errno != EEXIST) return call_failed(path, "make a directory");
+    if (errno != EEXIST) return tree_call_failed(path, "make a directory");
     struct stat status{};
     if (::fstatat(parent, name, &status, AT_SYMLINK_NOFOLLOW) != 0) {
-        return call_failed(path, "read its status");
+        return tree_call_failed(path, "read its status");
     }
     if (S_ISDIR(status.st_mode)) return {};
     if (auto ok = clear(parent, path); !ok) return ok;
     if (::mkdirat(parent, name, 0755) != 0 || ::fchmodat(parent, name, 0755, 0) != 0) {
-        return call_failed(path, "make a directory");
+        return tree_call_failed(path, "make a directory");
     }
     return is_whiteout_device(status) ? make_opaque(parent, path) : Status();
 }
@@ -122,7 +123,7 @@ Status LayerTree::make_directory(int parent, const EntryPath& path) {
 Status LayerTree::make_opaque(int parent, const EntryPath& path) {
     const char* name = path.name.empty() ? "." : path.name.c_str();
     UniqueFd directory(::openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) return call_failed(path, "open the directory");
+    if (!directory) return tree_call_failed(path, "open the directory");
     return mark_opaque(directory.get(), path);
 }
 
@@ -139,10 +140,10 @@ Status LayerTree::make_whiteout(int parent, const EntryPath& path, std::string_v
         // A file of this layer hides the one below by itself.
         return S_ISDIR(status.st_mode) ? make_opaque(parent, hidden) : Status();
     }
-    if (errno != ENOENT) return call_failed(path, "read its status");
+    if (errno != ENOENT) return tree_call_failed(path, "read its status");
     if (auto ok = budget_.add_entry(path.full(), 0); !ok) return ok;
     if (::mknodat(parent, name.c_str(), S_IFCHR, makedev(0, 0)) == 0) return {};
-    return call_failed(path, "make a whiteout");
+    return tree_call_failed(path, "make a whiteout");
 }
 
 Result<UniqueFd> LayerTree::open_directory(const std::string& path) {
@@ -180,7 +181,7 @@ Status LayerTree::link(int parent, const EntryPath& path, std::string_view targe
     }
     if (auto ok = clear(parent, path); !ok) return ok;
     if (::linkat(directory.get(), to->name.c_str(), parent, path.name.c_str(), 0) == 0) return {};
-    return call_failed(path, "link to " + in_quotes(target));
+    return tree_call_failed(path, "link to " + in_quotes(target));
 }
 
 }  // namespace opensandbox::image

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kAtATime = 2;
 /// A removal that failed is tried again after this time.
-constexpr std::chrono::seconds kRetry{30};
+constexpr std::chrono::seconds kSnapshotRetry{30};
 /// What a server that died had asked for may still come to be, and is looked for this long.
 constexpr std::chrono::minutes kDoubt{10};
 constexpr std::chrono::milliseconds kFirstLook{500};
@@ -199,7 +199,7 @@ Awaitable<Status> Snapshots::remove_locked(std::string id) {
 
 Awaitable<void> Snapshots::retry_removal(std::string id) {
     while (!stopping_) {
-        co_await net::sleep_for(kRetry);
+        co_await net::sleep_for(kSnapshotRetry);
         auto turn = co_await turns_.lock(id);
         if (stopping_ || !index_.find(id)) break;
         auto removed = co_await remove_locked(id);

@@ -27,15 +27,15 @@ using boost::asio::ip::address_v4;
 using boost::asio::ip::address_v6;
 
 constexpr std::uint32_t copied_bytes = 128;
-constexpr std::size_t datagram_limit = 65536;
+constexpr std::size_t log_datagram_limit = 65536;
 constexpr std::size_t prefix_limit = 128;
 constexpr int kernel_buffer = 512 * 1024;
 
-constexpr std::uint16_t message_type(std::uint16_t type) {
+constexpr std::uint16_t log_message_type(std::uint16_t type) {
     return static_cast<std::uint16_t>(NFNL_SUBSYS_ULOG << 8 | type);
 }
 
-std::uint64_t number(std::optional<NetlinkBytes> bytes) {
+std::uint64_t logged_number(std::optional<NetlinkBytes> bytes) {
     std::uint64_t value = 0;
     if (bytes && bytes->size() <= sizeof(value))
         for (const auto byte : *bytes)
@@ -110,8 +110,8 @@ bool read_packet(NetlinkBytes bytes, LoggedPacket& packet) {
 
 std::chrono::system_clock::time_point read_time(std::optional<NetlinkBytes> bytes) {
     if (!bytes || bytes->size() < 16) return std::chrono::system_clock::now();
-    const auto seconds = static_cast<std::int64_t>(number(bytes->first(8)));
-    const auto microseconds = static_cast<std::int64_t>(number(bytes->subspan(8, 8)));
+    const auto seconds = static_cast<std::int64_t>(logged_number(bytes->first(8)));
+    const auto microseconds = static_cast<std::int64_t>(logged_number(bytes->subspan(8, 8)));
     // Of the kernel, but a time beyond what the clock can say must not overflow.
     constexpr std::int64_t latest = std::int64_t{1} << 33U;
     return std::chrono::system_clock::time_point(
@@ -126,7 +126,7 @@ std::optional<LogEntry> parse_log_entry(NetlinkBytes message) {
     if (message.size() < begin) return std::nullopt;
     nlmsghdr head{};
     std::memcpy(&head, message.data(), sizeof(head));
-    if (head.nlmsg_type != message_type(NFULNL_MSG_PACKET)) return std::nullopt;
+    if (head.nlmsg_type != log_message_type(NFULNL_MSG_PACKET)) return std::nullopt;
     const auto attributes = message.subspan(begin);
     const auto find = [&](std::uint16_t type) { return find_netlink_attribute(attributes, type); };
     LogEntry entry;
@@ -135,15 +135,17 @@ std::optional<LogEntry> parse_log_entry(NetlinkBytes message) {
     if (const auto prefix = find(NFULA_PREFIX))
         entry.packet.prefix = netlink_text(*prefix, prefix_limit);
     entry.packet.time = read_time(find(NFULA_TIMESTAMP));
-    entry.incoming_index = static_cast<std::uint32_t>(number(find(NFULA_IFINDEX_INDEV)));
-    entry.outgoing_index = static_cast<std::uint32_t>(number(find(NFULA_IFINDEX_OUTDEV)));
-    entry.sequence = static_cast<std::uint32_t>(number(find(NFULA_SEQ)));
+    entry.incoming_index = static_cast<std::uint32_t>(logged_number(find(NFULA_IFINDEX_INDEV)));
+    entry.outgoing_index = static_cast<std::uint32_t>(logged_number(find(NFULA_IFINDEX_OUTDEV)));
+    entry.sequence = static_cast<std::uint32_t>(logged_number(find(NFULA_SEQ)));
     return entry;
 }
 
 struct PacketLog::State {
     State(asio::any_io_executor executor, UniqueFd socket, UniqueFd asks)
-        : descriptor(executor, socket.release()), names(std::move(asks)), buffer(datagram_limit) {}
+        : descriptor(executor, socket.release()),
+          names(std::move(asks)),
+          buffer(log_datagram_limit) {}
 
     std::string link_name(std::uint32_t index) const {
         ifreq request{};
@@ -195,7 +197,7 @@ namespace {
 
 /// Asks the kernel for one thing and waits for its answer.
 Status configure(int fd, std::uint16_t group, const std::function<void(NetlinkMessage&)>& what) {
-    NetlinkMessage message(message_type(NFULNL_MSG_CONFIG), NLM_F_REQUEST | NLM_F_ACK);
+    NetlinkMessage message(log_message_type(NFULNL_MSG_CONFIG), NLM_F_REQUEST | NLM_F_ACK);
     auto& header = message.header<nfgenmsg>();
     header.nfgen_family = AF_UNSPEC;
     header.res_id = htons(group);

@@ -34,7 +34,7 @@ namespace {
 /// What one TLS record holds: small pieces are joined up to this size.
 constexpr std::size_t kRecord = 16 * 1024;
 
-Error closed_error() {
+Error tls_closed_error() {
     return {ErrorCode::cancelled, "the connection was closed"};
 }
 
@@ -60,9 +60,9 @@ class TlsStream final : public Stream {
                 co_return Error(ErrorCode::io, "read from the connection: " + outcome.reason);
             }
             bool ready = co_await wait_for(core, outcome.want);
-            if (!ready) co_return closed_error();
+            if (!ready) co_return tls_closed_error();
         }
-        co_return closed_error();
+        co_return tls_closed_error();
     }
 
     Awaitable<Status> write_all(std::span<const std::string_view> pieces) override {
@@ -117,7 +117,7 @@ class TlsStream final : public Stream {
     static Awaitable<Status> write_bytes(std::shared_ptr<TlsStreamCore> core,
                                          std::string_view bytes) {
         while (!bytes.empty() || core->session.has_unsent()) {
-            if (core->closed) co_return closed_error();
+            if (core->closed) co_return tls_closed_error();
             TlsSession::Outcome outcome = core->session.write(bytes);
             if (outcome.want == TlsSession::Want::nothing) {
                 bytes.remove_prefix(outcome.bytes);
@@ -129,7 +129,8 @@ class TlsStream final : public Stream {
             co_await wait_for(core, outcome.want);
             // cancel_read() interrupts this wait too; only the caller's own cancellation ends it.
             auto cancellation = co_await asio::this_coro::cancellation_state;
-            if (cancellation.cancelled() != asio::cancellation_type::none) co_return closed_error();
+            if (cancellation.cancelled() != asio::cancellation_type::none)
+                co_return tls_closed_error();
         }
         co_return Status();
     }
@@ -158,7 +159,7 @@ Awaitable<Status> TlsHandshake::run(std::string name) {
         bool ready = co_await wait_for(core, outcome.want);
         if (!ready) break;
     }
-    co_return closed_error();
+    co_return tls_closed_error();
 }
 
 std::unique_ptr<Stream> TlsHandshake::finish() {

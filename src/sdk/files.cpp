@@ -9,7 +9,7 @@ namespace opensandbox::sdk {
 
 namespace {
 
-constexpr std::size_t kPiece = 256 * 1024;
+constexpr std::size_t kFilePiece = 256 * 1024;
 
 std::string paths_query(const std::vector<std::string>& paths) {
     std::vector<std::pair<std::string, std::string>> items;
@@ -144,7 +144,7 @@ Awaitable<Result<std::uint64_t>> Files::download(std::string path, ByteWriter& s
     if (!response) co_return response.error();
     http::BodyReader& body = (*response)->body();
     const std::uint64_t total = body.content_length().value_or(0);
-    std::string piece(kPiece, '\0');
+    std::string piece(kFilePiece, '\0');
     std::uint64_t done = 0;
     for (;;) {
         std::span<char> into(piece);

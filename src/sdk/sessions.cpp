@@ -9,7 +9,7 @@ namespace opensandbox::sdk {
 
 namespace {
 
-std::string session_target(std::string_view id, std::string_view rest = "") {
+std::string bash_session_target(std::string_view id, std::string_view rest = "") {
     return "/session/" + http::percent_encode(id) + std::string(rest);
 }
 
@@ -37,7 +37,7 @@ Awaitable<Result<std::string>> Sessions::create(std::string working_directory) c
 Awaitable<Result<EventStream>> Sessions::stream(std::string id, SessionRequest request) const {
     if (auto refused = refuse_empty_text("session id", id)) co_return *refused;
     if (auto refused = refuse_empty_text("command", request.command)) co_return *refused;
-    Call call("POST", session_target(id, "/run"), wire::encode_session_run(request));
+    Call call("POST", bash_session_target(id, "/run"), wire::encode_session_run(request));
     co_return co_await open_events(*transport_, *agent_, std::move(call));
 }
 
@@ -50,7 +50,7 @@ Awaitable<Result<Execution>> Sessions::run(std::string id, SessionRequest reques
 
 Awaitable<Status> Sessions::remove(std::string id) const {
     if (auto refused = refuse_empty_text("session id", id)) co_return *refused;
-    Call call("DELETE", session_target(id));
+    Call call("DELETE", bash_session_target(id));
     auto reply = co_await transport_->exchange(*agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return Status();

@@ -217,9 +217,12 @@ def test_a_sidecar_killed_under_traffic_comes_back_and_lets_nothing_out(server, 
         knocking = threading.Thread(target=knock)
         knocking.start()
         try:
+            killed = set()
             for _ in range(3):
-                eventually(lambda: workers(world, sandbox)[1], 20, what="the next life")
-                os.kill(workers(world, sandbox)[1][0], signal.SIGKILL)
+                # One that was killed is listed until its first process has taken note of it.
+                lives = eventually(lambda: set(workers(world, sandbox)[1]) - killed, 20, what="the next life")
+                os.kill(life := lives.pop(), signal.SIGKILL)
+                killed.add(life)
             healthy = lambda: egress_api(sandbox).get("/healthz").status == 200
             eventually(healthy, 20, what="the sidecar's return")
         finally:

@@ -14,7 +14,7 @@
 namespace opensandbox::agent {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 20;
+constexpr std::size_t kReplacedPiece = std::size_t{1} << 20;
 
 /// The position of `what`; npos when it is not there. Linear, unlike std::string::find.
 std::size_t find_in(std::string_view text, std::string_view what) {
@@ -44,10 +44,10 @@ class Replacer {
 
   private:
     Status fill() {
-        while (!ended_ && window_.size() < kPiece + from_.size()) {
+        while (!ended_ && window_.size() < kReplacedPiece + from_.size()) {
             std::size_t have = window_.size();
-            window_.resize(have + kPiece);
-            ssize_t got = ::pread(in_, window_.data() + have, kPiece, offset_);
+            window_.resize(have + kReplacedPiece);
+            ssize_t got = ::pread(in_, window_.data() + have, kReplacedPiece, offset_);
             window_.resize(have + (got > 0 ? static_cast<std::size_t>(got) : 0));
             if (got < 0 && errno == EINTR) continue;
             if (got < 0) return Error::from_errno(errno, "read " + path_);

@@ -62,7 +62,7 @@ Awaitable<Outcome> devops_logs(Invocation& invocation) {
     co_return print_page(invocation, page);
 }
 
-Awaitable<Outcome> events(Invocation& invocation) {
+Awaitable<Outcome> devops_events(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     const unsigned limit = count_of(arguments, "--limit", kMostEvents, 50);
     if (arguments.problem()) co_return *arguments.problem();
@@ -107,7 +107,7 @@ void add_devops_commands(CommandTable& table) {
     command.summary = "Print events; 'diagnostics events' is the lasting form.";
     command.options = {{"--limit", 'l', "NUMBER", "Lines, 1 to 500 (default 50)."}};
     command.examples = {{"devops events SANDBOX_ID -l 10", "the first lines"}};
-    command.run = events;
+    command.run = devops_events;
     table.commands.push_back(std::move(command));
 }
 

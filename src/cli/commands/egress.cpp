@@ -79,7 +79,7 @@ Awaitable<Outcome> get_egress_policy(Invocation& invocation) {
         {{"ACTION", "action"}, {"TARGET", "target"}, {"PORTS", "ports"}});
 }
 
-Awaitable<Outcome> patch(Invocation& invocation) {
+Awaitable<Outcome> patch_egress(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     auto rules = read_rules(arguments);
     if (arguments.problem()) co_return *arguments.problem();
@@ -103,7 +103,7 @@ void add_egress_commands(CommandTable& table) {
     table.commands.push_back(std::move(command));
 
     command = make_document_command("egress", "patch", "Change what a sandbox may reach.",
-                                    {kSandboxId}, patch);
+                                    {kSandboxId}, patch_egress);
     command.details =
         "Rules are put before those that are there; one with the same target and ports is\n"
         "replaced. ports=PORT,PORT behind an address or block limits the rule to these TCP\n"

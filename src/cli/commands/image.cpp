@@ -109,7 +109,7 @@ Awaitable<Outcome> remove_image(Invocation& invocation) {
     co_return invocation.print_done("Removed: " + reference);
 }
 
-Awaitable<Outcome> inspect(Invocation& invocation) {
+Awaitable<Outcome> inspect_image(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Images images(*connection);
@@ -186,7 +186,7 @@ void add_image_commands(CommandTable& table) {
     table.commands.push_back(std::move(command));
 
     command = make_document_command("image", "inspect", "Show what an image is made of.",
-                                    {{kReference, "An image of the server."}}, inspect);
+                                    {{kReference, "An image of the server."}}, inspect_image);
     command.examples = {{"image inspect alpine:3 -o json", "layers, environment and entrypoint"}};
     table.commands.push_back(std::move(command));
 

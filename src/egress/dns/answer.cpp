@@ -23,7 +23,7 @@ Error unfit(std::string_view what) {
     return {ErrorCode::protocol, "dns answer: " + std::string(what)};
 }
 
-std::optional<boost::asio::ip::address> address_of(const ResourceRecord& record) {
+std::optional<boost::asio::ip::address> record_address(const ResourceRecord& record) {
     boost::asio::ip::address_v4::bytes_type four{};
     boost::asio::ip::address_v6::bytes_type sixteen{};
     if (record.type == codec::kTypeA && record.data.size() == four.size()) {
@@ -164,7 +164,7 @@ Result<std::shared_ptr<const Answer>> encode(const Response& response, const Cha
     for (std::size_t i = 0; chain.names.size() > 1 && i < chain.names.size(); ++i)
         answer->chain.push_back(codec::name_text(chain.names[i]));
     for (const ResourceRecord& record : response.answers) {
-        const auto address = address_of(record);
+        const auto address = record_address(record);
         if (!address) continue;
         answer->addresses.emplace_back(*address, record.ttl);
         answer->inner = answer->inner || is_special(*address);
@@ -201,7 +201,7 @@ FilteredAnswer without_inner(const std::shared_ptr<const Answer>& answer,
     filtered.emptied = !response;
     if (!response) return filtered;
     filtered.removed = std::erase_if(response->answers, [&](const ResourceRecord& record) {
-        const auto address = address_of(record);
+        const auto address = record_address(record);
         return address && is_special(*address) && !allowed(*address);
     });
     if (filtered.removed == 0) return filtered;

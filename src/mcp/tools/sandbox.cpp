@@ -9,8 +9,6 @@ using schema::Object;
 
 namespace {
 
-constexpr double kDefaultLifetime = 600;
-constexpr double kDefaultReady = 30;
 constexpr std::int64_t kDefaultPolling = 200;
 
 Awaitable<ToolResult> with_info(Workspace& workspace, sdk::Sandbox sandbox) {

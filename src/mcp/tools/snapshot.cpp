@@ -10,8 +10,6 @@ using schema::Object;
 
 namespace {
 
-constexpr double kDefaultLifetime = 600;
-constexpr double kDefaultReady = 30;
 constexpr double kDefaultWait = 600;
 constexpr std::int64_t kLargestPage = 200;
 

@@ -4,7 +4,7 @@
 namespace opensandbox::runtime::docker {
 namespace {
 
-constexpr double kNanoCpus = 1e9;
+constexpr double kNanoCpusOfCpu = 1e9;
 
 void fill_ports(const ContainerInfo& info, Inspection& out) {
     for (const auto& port : info.ports) {
@@ -46,7 +46,7 @@ Inspection inspection_of(const ContainerInfo& info) {
     out.created_at = info.created_at;
     out.started_at = info.state.started_at;
     out.finished_at = info.state.finished_at;
-    if (info.nano_cpus > 0) out.cpu_cores = static_cast<double>(info.nano_cpus) / kNanoCpus;
+    if (info.nano_cpus > 0) out.cpu_cores = static_cast<double>(info.nano_cpus) / kNanoCpusOfCpu;
     if (info.memory_bytes > 0) out.memory_bytes = static_cast<std::uint64_t>(info.memory_bytes);
     if (info.pids_limit > 0) out.pids = static_cast<std::uint64_t>(info.pids_limit);
     out.network_mode = info.network_mode;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kHealthStep{20};
 constexpr std::size_t kPublished = 3;
-constexpr std::uint32_t kLinesOfLog = 20;
+constexpr std::uint32_t kLinesOfSidecarLog = 20;
 
 }  // namespace
 
@@ -102,7 +102,7 @@ Awaitable<Result<std::string>> DockerRuntime::run_sidecar(const SandboxSpec& spe
 /// What its last line of output says.
 Awaitable<std::string> DockerRuntime::why_sidecar_ended(const std::string& sandbox) {
     LogRequest request(sidecar_name(sandbox));
-    request.tail = kLinesOfLog;
+    request.tail = kLinesOfSidecarLog;
     request.tty = false;
     auto output = co_await engine_.container_logs(std::move(request));
     std::string line = output ? output->text : std::string();

@@ -23,7 +23,7 @@ constexpr std::string_view kRepository = "opensandbox-egress";
 /// Changes with how the image is put together.
 constexpr std::string_view kLayout = "1";
 constexpr std::string_view kTime = "1970-01-01T00:00:00Z";
-constexpr std::uint32_t kProgramMode = 0755;
+constexpr std::uint32_t kSidecarProgramMode = 0755;
 constexpr std::uint32_t kFileMode = 0644;
 
 /// Where hosts keep their root certificates; the first that is there counts.
@@ -88,7 +88,7 @@ std::string layer_of(const SidecarImageParts& parts) {
     if (!parts.roots.empty()) {
         tar.add_file("etc/ssl/certs/ca-certificates.crt", parts.roots, kFileMode);
     }
-    tar.add_file("opensandbox", parts.program, kProgramMode);
+    tar.add_file("opensandbox", parts.program, kSidecarProgramMode);
     return tar.finish();
 }
 

@@ -18,7 +18,7 @@ constexpr std::string_view kPolicyFile = "OPENSANDBOX_EGRESS_POLICY_FILE";
 constexpr std::string_view kOwnPolicyFile = "/var/egress/policy.json";
 constexpr std::string_view kCaFile = "/etc/ssl/certs/opensandbox-upstream-extra-ca.pem";
 
-Error invalid(const std::string& message) {
+Error invalid_setting(const std::string& message) {
     return {ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER", message};
 }
 
@@ -45,13 +45,13 @@ Status check_egress_env(const SandboxSpec& spec, const DockerOptions& options) {
     std::filesystem::path file(value_of(spec, kPolicyFile));
     auto shared = std::filesystem::path(kRuntimeDirectory) / "";
     if (file.lexically_normal().string().starts_with(shared.string())) {
-        return invalid("env." + std::string(kPolicyFile) + ": must not be in " + shared.string() +
-                       ", which the sandbox may write to.");
+        return invalid_setting("env." + std::string(kPolicyFile) + ": must not be in " +
+                               shared.string() + ", which the sandbox may write to.");
     }
     bool guarded = spec.credential_proxy || !options.upstream_proxy_url.empty();
     if (guarded && is_set(spec, kInsecure)) {
-        return invalid("env." + std::string(kInsecure) +
-                       ": must not be set with credentialProxy or an upstream proxy.");
+        return invalid_setting("env." + std::string(kInsecure) +
+                               ": must not be set with credentialProxy or an upstream proxy.");
     }
     return {};
 }
@@ -61,16 +61,16 @@ Status check_rules(const model::NetworkPolicy& policy, const DockerOptions& opti
     const bool limited = std::ranges::any_of(
         policy.egress, [](const model::EgressRule& rule) { return !rule.ports.empty(); });
     if (limited && egress_mode_of(options) != "dns+nft") {
-        return invalid("networkPolicy.egress.ports: needs egress.mode = \"dns+nft\".");
+        return invalid_setting("networkPolicy.egress.ports: needs egress.mode = \"dns+nft\".");
     }
     if (limited && !options.egress_image.empty()) {
-        return invalid(
+        return invalid_setting(
             "networkPolicy.egress.ports: not supported with egress.image, whose sidecar "
             "may pass over them.");
     }
     if (!options.egress_image.empty()) return {};
     const auto read = egress::parse_policy(model::to_json(policy));
-    return read ? Status() : invalid("networkPolicy." + read.error().message());
+    return read ? Status() : invalid_setting("networkPolicy." + read.error().message());
 }
 
 json::array environment(const SandboxSpec& spec, const DockerOptions& options,
@@ -114,17 +114,17 @@ json::array environment(const SandboxSpec& spec, const DockerOptions& options,
 Status check_network_policy(const SandboxSpec& spec, const DockerOptions& options) {
     if (!spec.network_policy) return {};
     if (options.network_mode != "bridge") {
-        return invalid("networkPolicy: needs docker.network_mode = \"bridge\"; it is '" +
-                       options.network_mode + "'.");
+        return invalid_setting("networkPolicy: needs docker.network_mode = \"bridge\"; it is '" +
+                               options.network_mode + "'.");
     }
     if (options.secure_runtime == "gvisor") {
-        return invalid("networkPolicy: not supported with gVisor.");
+        return invalid_setting("networkPolicy: not supported with gVisor.");
     }
     if (spec.credential_proxy && egress_mode_of(options) != "dns+nft") {
-        return invalid("credentialProxy.enabled: needs egress.mode = \"dns+nft\".");
+        return invalid_setting("credentialProxy.enabled: needs egress.mode = \"dns+nft\".");
     }
     if (!options.upstream_proxy_url.empty() && !is_transparent(spec)) {
-        return invalid(
+        return invalid_setting(
             "networkPolicy: the configured egress.upstream_proxy needs "
             "credentialProxy.enabled or env." +
             std::string(kTransparentVariable) + ".");

@@ -9,8 +9,8 @@
 namespace opensandbox::runtime::docker {
 namespace {
 
-constexpr std::chrono::milliseconds kFirstRetry{50};
-constexpr std::chrono::milliseconds kLongestRetry{2000};
+constexpr std::chrono::milliseconds kFirstWatchRetry{50};
+constexpr std::chrono::milliseconds kLongestWatchRetry{2000};
 
 Known::State state_of(const ContainerState& state) {
     if (state.paused) return Known::State::paused;
@@ -29,7 +29,7 @@ Awaitable<Result<std::unique_ptr<EventStream>>> DockerRuntime::open_watch() {
 
 /// Follows the engine's events for as long as the server lives, across the engine's own restarts.
 Awaitable<void> DockerRuntime::watch(std::unique_ptr<EventStream> stream) {
-    auto wait = kFirstRetry;
+    auto wait = kFirstWatchRetry;
     while (!stopping_) {
         if (stream) {
             stream_ = stream.get();
@@ -46,10 +46,10 @@ Awaitable<void> DockerRuntime::watch(std::unique_ptr<EventStream> stream) {
         co_await net::sleep_for(wait);
         auto again = co_await open_watch();
         if (!again) {
-            wait = std::min(wait * 2, kLongestRetry);
+            wait = std::min(wait * 2, kLongestWatchRetry);
             continue;
         }
-        wait = kFirstRetry;
+        wait = kFirstWatchRetry;
         stream = std::move(*again);
         log::info("the Docker engine is back");
         spawn(reconcile(), "compare with the Docker engine");

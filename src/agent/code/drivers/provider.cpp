@@ -20,7 +20,7 @@ namespace {
 
 /// A cold JVM on a busy machine takes a while.
 constexpr std::chrono::seconds kStartLimit{60};
-constexpr std::chrono::milliseconds kEndGrace{500};
+constexpr std::chrono::milliseconds kProviderEndGrace{500};
 /// The next warm interpreter starts when the first run of this one is likely over.
 constexpr std::chrono::milliseconds kRefillAfter{100};
 
@@ -129,7 +129,7 @@ Awaitable<Status> DriverProvider::boot(std::shared_ptr<Interpreter> interpreter,
         interpreter->kill();
         co_return Error(ErrorCode::not_found, first->end.value);
     }
-    std::string how = co_await interpreter->wait_end(kEndGrace);
+    std::string how = co_await interpreter->wait_end(kProviderEndGrace);
     reason += " (" + how + ")";
     std::string said = interpreter->pending_error();
     if (!said.empty()) reason += ": " + said;

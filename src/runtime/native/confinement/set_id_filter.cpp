@@ -22,14 +22,14 @@ namespace {
 constexpr std::uint32_t set_id_bits = S_ISUID | S_ISGID;
 /// Without these an open makes no file and its mode means nothing.
 constexpr std::uint32_t makes_file = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
-constexpr int none = -1;
+constexpr int no_rule = -1;
 
 enum class Verdict : std::uint8_t { refuse, ask };
 
 /// One call, and which of its arguments are looked at.
 struct Rule {
     std::uint32_t call;
-    int mode;   ///< none: whatever the mode
+    int mode;   ///< no_rule: whatever the mode
     int flags;  ///< that say whether there is a mode
     Verdict verdict;
 };
@@ -40,12 +40,12 @@ struct Rule {
 
 constexpr Rule rules[] = {
 #ifdef SYS_chmod
-    {SYS_chmod, 1, none, Verdict::ask},      {SYS_open, 2, 1, Verdict::refuse},
-    {SYS_creat, 1, none, Verdict::refuse},   {SYS_mknod, 1, none, Verdict::refuse},
+    {SYS_chmod, 1, no_rule, Verdict::ask},      {SYS_open, 2, 1, Verdict::refuse},
+    {SYS_creat, 1, no_rule, Verdict::refuse},   {SYS_mknod, 1, no_rule, Verdict::refuse},
 #endif
-    {SYS_fchmod, 1, none, Verdict::ask},     {SYS_fchmodat, 2, none, Verdict::ask},
-    {SYS_fchmodat2, 2, none, Verdict::ask},  {SYS_openat, 3, 2, Verdict::refuse},
-    {SYS_mknodat, 2, none, Verdict::refuse},
+    {SYS_fchmod, 1, no_rule, Verdict::ask},     {SYS_fchmodat, 2, no_rule, Verdict::ask},
+    {SYS_fchmodat2, 2, no_rule, Verdict::ask},  {SYS_openat, 3, 2, Verdict::refuse},
+    {SYS_mknodat, 2, no_rule, Verdict::refuse},
 };
 constexpr std::uint32_t attribute_calls[] = {SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr};
 
@@ -57,12 +57,12 @@ constexpr std::uint32_t argument(int number) {
 
 void add_rule(std::vector<sock_filter>& program, const Rule& rule, std::uint32_t action) {
     std::vector<sock_filter> block;
-    if (rule.flags != none) {
+    if (rule.flags != no_rule) {
         block.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument(rule.flags)));
         block.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, makes_file, 1, 0));
         block.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     }
-    if (rule.mode != none) {
+    if (rule.mode != no_rule) {
         block.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument(rule.mode)));
         block.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, set_id_bits, 1, 0));
         block.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
@@ -82,11 +82,11 @@ std::vector<sock_filter> build(bool supervised) {
     for (const Rule& rule : rules)
         add_rule(program, rule, rule.verdict == Verdict::ask ? ask : refuse);
     // Its mode is in memory, out of the filter's sight.
-    add_rule(program, {SYS_openat2, none, none, Verdict::ask},
+    add_rule(program, {SYS_openat2, no_rule, no_rule, Verdict::ask},
              supervised ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | ENOSYS);
     if (supervised) {
         for (const std::uint32_t call : attribute_calls)
-            add_rule(program, {call, none, none, Verdict::ask}, ask);
+            add_rule(program, {call, no_rule, no_rule, Verdict::ask}, ask);
     }
     program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     return program;

@@ -67,7 +67,7 @@ constexpr std::uint8_t first_of_discovery = 133;
 constexpr std::uint8_t last_of_discovery = 137;
 constexpr std::uint8_t multicast_report = 143;
 
-Status check(const FirewallOptions& options) {
+Status check_options(const FirewallOptions& options) {
     const bool plain = std::ranges::all_of(options.table, [](char c) {
         return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
                c == '_';
@@ -277,7 +277,7 @@ void write_postrouting(Table& table, const FirewallOptions& options) {
 }  // namespace
 
 Status install_firewall(const FirewallOptions& options) {
-    if (auto checked = check(options); !checked) return checked;
+    if (auto checked = check_options(options); !checked) return checked;
     auto socket = net::NetlinkSocket::open(NETLINK_NETFILTER);
     if (!socket) return socket.error();
 

@@ -1,6 +1,7 @@
 #include "runtime/native/network/host_network.hpp"
 
 #include "base/log.hpp"
+#include "base/unique_fd.hpp"
 #include "net/dns/resolver_settings.hpp"
 #include "net/route_socket.hpp"
 #include "runtime/native/egress/egress_sockets.hpp"
@@ -11,6 +12,9 @@
 #include "runtime/native/network/resolver.hpp"
 
 #include <arpa/inet.h>
+#include <net/if.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 
 #include <algorithm>
 #include <cstdlib>
@@ -55,9 +59,13 @@ std::uint32_t mtu_of_way_out() {
         if (!best || found < *best) best = found;
     }
     if (!best) return usual;
-    const std::string text = read_file_or_empty("/sys/class/net/" + best->second + "/mtu");
-    const auto mtu = std::strtoul(text.c_str(), nullptr, 10);
-    return mtu < least ? usual : static_cast<std::uint32_t>(std::min<unsigned long>(mtu, most));
+    // Asked of the kernel: /sys shows the links of the namespace in which it was mounted.
+    const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    ifreq asked{};
+    best->second.copy(static_cast<char*>(asked.ifr_name), IFNAMSIZ - 1);
+    if (!socket || ::ioctl(socket.get(), SIOCGIFMTU, &asked) < 0 || asked.ifr_mtu < 0) return usual;
+    const auto mtu = static_cast<std::uint32_t>(asked.ifr_mtu);
+    return mtu < least ? usual : std::min(mtu, most);
 }
 
 /// Nameservers that a sandbox can reach by itself: all of the host's but those on loopback.

@@ -20,20 +20,22 @@ using net::nft::Rule;
 using net::nft::SetLayout;
 using Source = net::nft::KeyPart::Source;
 
-constexpr const char* refuse_chain = "refuse";
+constexpr const char* uplink_refuse_chain = "refuse";
 constexpr const char* uplink_chain = "to_uplink";
 constexpr const char* set4 = "host4";
 constexpr const char* set6 = "host6";
 /// Before the rules about sandboxes, which may accept.
 constexpr std::int32_t before_sandboxes = -6;
 
-struct Block {
+struct AddressBlock {
     const char* network;
     unsigned prefix;
 };
-constexpr std::array refused4{Block{"0.0.0.0", 8}, Block{"127.0.0.0", 8}, Block{"169.254.0.0", 16}};
+constexpr std::array refused4{AddressBlock{"0.0.0.0", 8}, AddressBlock{"127.0.0.0", 8},
+                              AddressBlock{"169.254.0.0", 16}};
 /// ::/96 has ::1 and addresses that embed IPv4 ones; sockets take ::ffff:0:0/96 for IPv4.
-constexpr std::array refused6{Block{"::", 96}, Block{"::ffff:0:0", 96}, Block{"fe80::", 10}};
+constexpr std::array refused6{AddressBlock{"::", 96}, AddressBlock{"::ffff:0:0", 96},
+                              AddressBlock{"fe80::", 10}};
 
 void add_addresses(net::nft::Transaction& transaction, const std::string& table,
                    const std::set<boost::asio::ip::address>& host) {
@@ -63,19 +65,23 @@ Status install_uplink_firewall(const std::string& table,
     const auto rule = [&](const char* chain, const Rule& made) {
         transaction.add_rule(Family::inet, table, chain, made);
     };
-    transaction.add_chain(Family::inet, table, refuse_chain);
-    rule(refuse_chain, Rule().transport(IPPROTO_TCP).reject_with_reset());
-    rule(refuse_chain, Rule().reject_as_prohibited());
+    transaction.add_chain(Family::inet, table, uplink_refuse_chain);
+    rule(uplink_refuse_chain, Rule().transport(IPPROTO_TCP).reject_with_reset());
+    rule(uplink_refuse_chain, Rule().reject_as_prohibited());
     transaction.add_chain(Family::inet, table, uplink_chain);
-    rule(uplink_chain, Rule().is_ipv4().in_set(Source::ipv4_destination, set4).go_to(refuse_chain));
-    rule(uplink_chain, Rule().is_ipv6().in_set(Source::ipv6_destination, set6).go_to(refuse_chain));
-    for (const Block& block : refused4) {
+    rule(uplink_chain,
+         Rule().is_ipv4().in_set(Source::ipv4_destination, set4).go_to(uplink_refuse_chain));
+    rule(uplink_chain,
+         Rule().is_ipv6().in_set(Source::ipv6_destination, set6).go_to(uplink_refuse_chain));
+    for (const AddressBlock& block : refused4) {
         const auto network = boost::asio::ip::make_address_v4(block.network);
-        rule(uplink_chain, Rule().is_ipv4().destination(network, block.prefix).go_to(refuse_chain));
+        rule(uplink_chain,
+             Rule().is_ipv4().destination(network, block.prefix).go_to(uplink_refuse_chain));
     }
-    for (const Block& block : refused6) {
+    for (const AddressBlock& block : refused6) {
         const auto network = boost::asio::ip::make_address_v6(block.network);
-        rule(uplink_chain, Rule().is_ipv6().destination(network, block.prefix).go_to(refuse_chain));
+        rule(uplink_chain,
+             Rule().is_ipv6().destination(network, block.prefix).go_to(uplink_refuse_chain));
     }
     using namespace std::string_literals;
     const std::string whole_name = uplink_name + "\0"s;

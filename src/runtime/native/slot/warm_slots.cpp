@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto burst_gap = 250ms;
+constexpr auto warm_burst_gap = 250ms;
 /// Starting programs is work for a processor; the rest of the host goes on.
 constexpr std::uint32_t max_making = 2;
 
@@ -137,7 +137,7 @@ std::optional<SlotId> WarmSlots::take(const CreateRequest& request, Time now) {
     Image* image = mounted ? add_mounted(key, std::move(base), now) : add(key, std::move(base));
     if (!known && images_.contains(key)) forget_predecessors(key);
     if (!image) return std::nullopt;
-    if (now - image->last_take > burst_gap) image->missed = 0;
+    if (now - image->last_take > warm_burst_gap) image->missed = 0;
     image->last_take = now;
     image->demand.on_take(now, image->ready.size(), image->missed + 1);
     if (image->ready.empty()) {
