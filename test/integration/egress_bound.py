@@ -18,6 +18,8 @@ POLICY = {"defaultAction": "deny", "egress": [{"action": "allow", "target": "api
                                               {"action": "allow", "target": "other.example"},
                                               {"action": "allow", "target": OTHER}]}
 BOUND = {"enabled": True, "interceptionMode": "credential-bound"}
+#: What is told of it.
+BOUND_MODE = {"interceptionMode": "credential-bound"}
 #: The operator's.
 SETTINGS = {"OPENSANDBOX_EGRESS_MITMPROXY_PASSTHROUGH_HOSTS": '["passed.example"]'}
 SECRET = "the-secret-of-the-vault"
@@ -166,15 +168,14 @@ def test_what_the_operator_lists_has_no_credentials(place, sandbox):
 
 def test_the_mode_is_told_and_kept(place, sandbox):
     server, _ = place
-    told = {"interceptionMode": "credential-bound"}
-    assert sandbox.get().json["credentialProxy"] == told
+    assert sandbox.get().json["credentialProxy"] == BOUND_MODE
     with server.create(networkPolicy=POLICY, credentialProxy={"enabled": True}) as other:
         assert other.get().json["credentialProxy"] == {"interceptionMode": "all"}
     with server.create(networkPolicy=POLICY) as other:
         assert "credentialProxy" not in other.get().json
     server.stop()
     server.start()
-    assert sandbox.get().json["credentialProxy"] == told
+    assert sandbox.get().json["credentialProxy"] == BOUND_MODE
     assert direct(sandbox, f"https://api.example{path()}") == "200"
     body = {"image": {"uri": server.image}, "entrypoint": ["sleep", "1"], "timeout": 60,
             "resourceLimits": {}, "networkPolicy": POLICY}
@@ -195,7 +196,7 @@ def test_a_copy_and_a_snapshot_are_intercepted_as_their_source_is(place, sandbox
     reply = server.api().post(sandbox.path("/fork"), {"count": 1})
     assert reply.status in (200, 201, 202), reply
     with Sandbox(server, reply.json["items"][0]) as copy:
-        assert copy.get().json["credentialProxy"] == {"interceptionMode": "credential-bound"}
+        assert copy.get().json["credentialProxy"] == BOUND_MODE
         # It has no credentials, and no binding that would have its connections read.
         assert state(copy) == "active-empty"
         assert direct(copy, f"https://api.example{path()}") == "200"
@@ -203,6 +204,27 @@ def test_a_copy_and_a_snapshot_are_intercepted_as_their_source_is(place, sandbox
         asked = path()
         assert fetch(copy, f"https://api.example{asked}").startswith("200")
         assert sent(world, asked) == [f"Bearer {SECRET}"]
+    snapshot = server.api().post(sandbox.path("/snapshots"), {}).json["id"]
+    ready = lambda: server.api().get(f"/snapshots/{snapshot}").json["status"]["state"] == "Ready"
+    eventually(ready, 60, 0.1, "the snapshot")
+    reply = server.api().post("/sandboxes", {"snapshotId": snapshot, "resourceLimits": {}, "timeout": 600})
+    assert reply.status == 202 and reply.json["credentialProxy"] == BOUND_MODE, reply
+    with Sandbox(server, reply.json) as restored:
+        assert direct(restored, f"https://api.example{path()}") == "200"
+        assert passed(restored, "no_binding_host") == 1
+    assert server.api().delete(f"/snapshots/{snapshot}").status == 204
+    assert sandbox.get().json["status"]["state"] == "Running"
+
+
+def test_a_pause_leaves_the_mode_and_the_vault(place, sandbox):
+    server, world = place
+    assert api_of(sandbox).post("/credential-vault", vault(binding("api", "api.example"))).status == 201
+    assert server.api().post(sandbox.path("/pause")).status == 202
+    assert server.api().post(sandbox.path("/resume")).status == 202
+    asked = path()
+    assert fetch(sandbox, f"https://api.example{asked}").startswith("200")
+    assert sent(world, asked) == [f"Bearer {SECRET}"]
+    assert direct(sandbox, f"https://deep.sub.example{path()}") == "200"
 
 
 def test_a_vault_that_was_lost_lets_nothing_pass_by_name(place, sandbox):

@@ -22,7 +22,8 @@ namespace opensandbox::egress {
 /// every server, so that refusing them all breaks them.
 enum class EncryptedHello : std::uint8_t {
     /// Interception goes on under the visible name, and a hidden one comes to nothing; but no such
-    /// connection is passed through unseen.
+    /// connection is passed through unseen. Where credentials decide what is intercepted it is, and
+    /// gets none.
     terminate,
     deny,
     pass,  ///< only the visible name counts, also for passing through
