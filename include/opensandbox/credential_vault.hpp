@@ -63,7 +63,8 @@ class CredentialVault {
     boost::asio::awaitable<Result<VaultState>> create(std::string document) const;
     boost::asio::awaitable<Result<VaultState>> get() const;
     /// `document`: a JSON object with `credentials` and/or `bindings`, each {add, replace, delete},
-    /// and perhaps `expectedRevision`: `conflict` when the vault has another. All or nothing.
+    /// and perhaps `expectedRevision`: `conflict` when the vault has another, and without it where
+    /// the interception mode is "credential-bound". All or nothing.
     boost::asio::awaitable<Result<VaultState>> patch(std::string document) const;
     boost::asio::awaitable<Status> remove() const;
 

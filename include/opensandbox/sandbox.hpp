@@ -63,6 +63,10 @@ struct CreateOptions {
     std::string network_policy;  ///< JSON object, or empty
     std::string volumes;         ///< JSON array, or empty
     bool credential_proxy = false;
+    /// With credential_proxy: "all" or "credential-bound", only what a credential is bound to;
+    /// empty: the server's choice. A server that does another is an error
+    /// (INTERCEPTION_MODE_MISMATCH), and the sandbox is deleted again.
+    std::string interception_mode;
     /// A whole request body as JSON; when set, it is sent as it stands instead of all above.
     std::string request_body;
 
@@ -105,6 +109,8 @@ struct SandboxInfo {
     std::optional<TimePoint> last_transition_at;
     std::optional<std::string> image;
     std::optional<std::string> snapshot_id;
+    /// "all" or "credential-bound", as it is in force; empty where nothing is intercepted.
+    std::optional<std::string> interception_mode;
     std::optional<Platform> platform;
     std::vector<std::string> entrypoint;
     std::map<std::string, std::string> metadata;

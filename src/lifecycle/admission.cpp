@@ -130,6 +130,7 @@ void fill_spec(const CreateRequest& request, Findings& findings, runtime::Sandbo
     spec.network_policy = request.network_policy;
     spec.hooks = request.hooks;
     spec.credential_proxy = request.credential_proxy;
+    spec.credential_bound = request.credential_bound;
     spec.isolation = wants_isolation(request);
     spec.metadata = request.metadata.value_or(model::StringMap());
     spec.extensions = shown_extensions(request);

@@ -9,6 +9,7 @@ namespace {
 constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
 constexpr std::string_view kInsecure = "MITMPROXY_SSL_INSECURE";
 constexpr std::string_view kTransparent = "MITMPROXY_TRANSPARENT";
+constexpr std::string_view kExtraPorts = "MITMPROXY_EXTRA_PORTS";
 
 /// What a request may tell the sidecar (lifecycle 6.5).
 constexpr std::array<std::string_view, 11> kAllowed{
@@ -16,7 +17,7 @@ constexpr std::array<std::string_view, 11> kAllowed{
     "DNS_UPSTREAM_TIMEOUT",
     kInsecure,
     kTransparent,
-    "MITMPROXY_EXTRA_PORTS",
+    kExtraPorts,
     "DENY_WEBHOOK",
     "METRICS_EXTRA_ATTRS",
     "CREDENTIAL_VAULT_REQUIRE_TLS",
@@ -47,6 +48,11 @@ Result<SplitEnv> split_env(const model::CreateRequest& request) {
         if (suffix == kInsecure && request.credential_proxy) {
             return invalid_parameter("env." + entry.first +
                                      ": must not be combined with credentialProxy.");
+        }
+        if (suffix == kExtraPorts && request.credential_bound) {
+            return invalid_parameter(
+                "env." + entry.first +
+                ": must not be combined with credentialProxy.interceptionMode credential-bound.");
         }
         split.egress.push_back(entry);
         // The sandbox waits for the sidecar's certificate by it.

@@ -120,6 +120,7 @@ Awaitable<Status> Lifecycle::bring_up(Admitted& admitted) {
     if (record.sandbox.pool.empty()) {
         record.sandbox.image_digest = runtime_.image_digest(record.sandbox.id);
     }
+    record.sandbox.interception_mode = runtime_.interception_mode(record.sandbox.id);
     record.sandbox.status = running(now());
     Change change = [record](store::SandboxStore& store) { return store.set_running(record); };
     auto committed = co_await commit(std::move(change));

@@ -143,6 +143,7 @@ Awaitable<Status> Lifecycle::settle_all(Litter& litter) {
         }
         store::SandboxRecord& record = litter.children[i].record;
         record.endpoints = litter.outcomes[i].value();
+        record.sandbox.interception_mode = runtime_.interception_mode(record.sandbox.id);
         record.sandbox.status = running(now());
     }
     Change change = [rows = litter.rows()](store::SandboxStore& store) {

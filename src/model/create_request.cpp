@@ -262,6 +262,7 @@ CreateRequest read_fields(const json::object& body) {
     }
     if (const json::object* proxy = object_field(body, "credentialProxy")) {
         request.credential_proxy = read_boolean(*proxy, "enabled", false);
+        request.credential_bound = read_text(*proxy, "interceptionMode") == "credential-bound";
     }
     request.secure_access = read_boolean(body, "secureAccess", false);
     if (const json::object* hooks = object_field(body, "lifecycle"))
@@ -278,6 +279,17 @@ CreateRequest read_fields(const json::object& body) {
         }
     }
     return request;
+}
+
+void check_interception_mode(const json::object& body, const CreateRequest& request,
+                             const Location& at, FieldErrors& errors) {
+    const json::object* proxy = object_field(body, "credentialProxy");
+    const auto mode = proxy ? read_text(*proxy, "interceptionMode") : std::nullopt;
+    if (!mode || request.credential_proxy) return;
+    Location here = within(at, std::string("credentialProxy"));
+    here = within(here, std::string("interceptionMode"));
+    errors.push_back(value_error(here, "interceptionMode needs credentialProxy.enabled.",
+                                 json::serialize(value(*mode))));
 }
 
 void split_entrypoint(CreateRequest& request) {
@@ -309,6 +321,7 @@ std::variant<CreateRequest, FieldErrors> parse_create_request(std::string_view t
         errors.push_back(value_error(at, "credentialProxy.enabled needs networkPolicy.",
                                      json::serialize(document)));
     }
+    check_interception_mode(body, request, at, errors);
     bool reserved = std::ranges::any_of(
         request.env, [](const auto& entry) { return entry.first == "OPENSANDBOX_LIFECYCLE"; });
     if (reserved) {

@@ -38,6 +38,7 @@ struct CreateRequest {
     std::optional<NetworkPolicy> network_policy;
     std::optional<LifecycleHooks> hooks;
     bool credential_proxy = false;
+    bool credential_bound = false;  ///< of credentialProxy.interceptionMode
     bool secure_access = false;
 };
 

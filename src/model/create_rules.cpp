@@ -52,6 +52,10 @@ bool is_storage_size(std::string_view text) {
     return digits(text.substr(0, dot)) && digits(text.substr(dot + 1));
 }
 
+bool is_interception_mode(std::string_view text) {
+    return text == "all" || text == "credential-bound";
+}
+
 bool is_bucket_version(std::string_view text) {
     return text == "1.0" || text == "2.0";
 }
@@ -69,6 +73,7 @@ constexpr TextPattern kClaimName{
 constexpr TextPattern kAbsolute{is_absolute, "^/.*"};
 constexpr TextPattern kHostPath{is_host_path, "^(/|[A-Za-z]:[\\\\/])"};
 constexpr TextPattern kStorageSize{is_storage_size, "^\\d+(\\.\\d+)?(Ki|Mi|Gi|Ti|Pi|Ei)?$"};
+constexpr TextPattern kInterceptionMode{is_interception_mode, "^(all|credential-bound)$"};
 constexpr TextPattern kOssfsVersion{is_bucket_version, "^(1\\.0|2\\.0)$"};
 
 using enum FieldKind;
@@ -100,7 +105,7 @@ constexpr std::array kNetworkPolicy{
 };
 constexpr std::array kCredentialProxy{
     FieldRule{.name = "enabled", .kind = boolean, .nullable = false},
-    FieldRule{.name = "interceptionMode", .unserved = "is not served; all is intercepted."},
+    FieldRule{.name = "interceptionMode", .pattern = &kInterceptionMode},
 };
 constexpr std::array kHostVolume{
     FieldRule{.name = "path", .required = true, .pattern = &kHostPath},

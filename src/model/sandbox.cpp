@@ -67,6 +67,13 @@ void append_digest(std::string& out, const Sandbox& sandbox) {
     append_json_string(out, sandbox.image_digest);
 }
 
+void append_interception(std::string& out, const Sandbox& sandbox) {
+    if (sandbox.interception_mode.empty()) return;
+    out += ",\"credentialProxy\":{\"interceptionMode\":";
+    append_json_string(out, sandbox.interception_mode);
+    out += '}';
+}
+
 void append_times(std::string& out, const Sandbox& sandbox) {
     if (sandbox.expires_at) out += ",\"expiresAt\":\"" + to_rfc3339(*sandbox.expires_at) + "\"";
     out += ",\"createdAt\":\"" + to_rfc3339(sandbox.created_at) + "\"";
@@ -101,6 +108,7 @@ std::string to_json(const Sandbox& sandbox) {
         out += '}';
     }
     append_digest(out, sandbox);
+    append_interception(out, sandbox);
     if (!sandbox.snapshot_id.empty()) {
         out += ",\"snapshotId\":";
         append_json_string(out, sandbox.snapshot_id);
@@ -131,6 +139,7 @@ std::string to_create_json(const Sandbox& sandbox) {
     append_extensions(out, sandbox.extensions);
     append_platform(out, sandbox.platform);
     append_digest(out, sandbox);
+    append_interception(out, sandbox);
     append_times(out, sandbox);
     out += ",\"entrypoint\":";
     append_json_list(out, sandbox.entrypoint);

@@ -58,6 +58,8 @@ struct Sandbox {
     /// "sha256:…" of the manifest that the image's reference meant when it was created; empty where
     /// that is not known, and for what came out of a pool or a snapshot.
     std::string image_digest;
+    /// What the runtime confirmed: "all" or "credential-bound"; empty where nothing is intercepted.
+    std::string interception_mode;
     std::string snapshot_id;  ///< empty unless restored from one
     std::optional<Platform> platform;
     SandboxStatus status;

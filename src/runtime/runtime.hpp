@@ -120,8 +120,9 @@ struct SandboxSpec {
     std::optional<model::NetworkPolicy> network_policy;
     std::optional<model::LifecycleHooks> hooks;
     bool credential_proxy = false;
-    bool isolation = false;   ///< extension bootstrap.execd.isolation = enable
-    std::string agent_token;  ///< for X-EXECD-ACCESS-TOKEN
+    bool credential_bound = false;  ///< credentialProxy.interceptionMode
+    bool isolation = false;         ///< extension bootstrap.execd.isolation = enable
+    std::string agent_token;        ///< for X-EXECD-ACCESS-TOKEN
     /// What a backend that keeps labels writes there, so that objects explain themselves.
     model::StringMap metadata;
     model::StringMap extensions;  ///< the shown ones
@@ -207,6 +208,11 @@ class Runtime {
     /// "sha256:…" of the manifest that the image of a sandbox made by create() was; empty where
     /// that is not known or not one, and for snapshots.
     [[nodiscard]] virtual std::string image_digest(const std::string& /*id*/) const { return {}; }
+    /// "all" or "credential-bound": which connections of a sandbox made by create() what enforces
+    /// its policy intercepts, now that it is in force; empty for none.
+    [[nodiscard]] virtual std::string interception_mode(const std::string& /*id*/) const {
+        return {};
+    }
     /// Ends it and removes all it had; succeeds when there is nothing. Returns when nothing is
     /// left.
     virtual Awaitable<Status> destroy(const std::string& id) = 0;

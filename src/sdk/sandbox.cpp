@@ -100,6 +100,17 @@ Awaitable<Result<Reply>> send_create(Transport& transport, Call call, bool may_p
     }
 }
 
+/// Deletes a sandbox that cannot be handed out; what is to be said of it.
+Awaitable<Error> give_up(Connection connection, std::string id, Error why) {
+    Sandboxes sandboxes(std::move(connection));
+    Status undone = co_await sandboxes.kill(id);
+    if (!undone && undone.error().code() != ErrorCode::not_found) {
+        co_return why.within("sandbox " + id +
+                             " (could not be deleted again: " + undone.error().message() + ")");
+    }
+    co_return why.within("sandbox " + id);
+}
+
 }  // namespace
 
 Awaitable<Result<Sandbox>> Sandbox::create(Connection connection, CreateOptions options) {
@@ -113,20 +124,18 @@ Awaitable<Result<Sandbox>> Sandbox::create(Connection connection, CreateOptions 
     if (!reply) co_return reply.error();
     auto id = wire::decode_created_id(reply->body);
     if (!id) co_return id.error();
+    const std::string wanted = options.credential_proxy && options.request_body.empty()
+                                   ? options.interception_mode
+                                   : std::string();
+    if (Status same = wire::check_interception_mode(wanted, reply->body); !same) {
+        co_return co_await give_up(connection, *id, same.error());
+    }
 
     ConnectOptions ready;
     ready.skip_health_check = options.skip_health_check;
     ready.ready_timeout = options.ready_timeout;
     auto sandbox = co_await connect(connection, *id, std::move(ready));
-    if (!sandbox) {
-        Sandboxes sandboxes(connection);
-        Status undone = co_await sandboxes.kill(*id);
-        if (!undone && undone.error().code() != ErrorCode::not_found) {
-            co_return sandbox.error().within("sandbox " + *id + " (could not be deleted again: " +
-                                             undone.error().message() + ")");
-        }
-        co_return sandbox.error().within("sandbox " + *id);
-    }
+    if (!sandbox) co_return co_await give_up(connection, *id, sandbox.error());
     co_return sandbox;
 }
 

@@ -25,6 +25,9 @@ std::string encode_metadata_patch(const std::map<std::string, std::optional<std:
 /// The `metadata` query value: itself a query string, "k=v&k2=v2".
 std::string encode_metadata_filter(const std::map<std::string, std::string>& metadata);
 Result<std::string> decode_created_id(std::string_view body);
+/// Whether the answer to a create confirms an interception mode; fine where none was asked for. An
+/// answer that says none stands for "all". Else `unsupported` with INTERCEPTION_MODE_MISMATCH.
+Status check_interception_mode(const std::string& wanted, std::string_view created);
 Result<SandboxInfo> decode_sandbox(std::string_view body);
 Result<SandboxPage> decode_sandbox_page(std::string_view body);
 std::string encode_fork(const ForkOptions& options);

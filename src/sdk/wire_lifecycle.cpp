@@ -45,6 +45,9 @@ Result<SandboxInfo> sandbox_of(const json::object& from) {
         info.image = reader.string("uri");
         if (reader.failed()) return reader.error().within("image");
     }
+    if (const json::object* proxy = in.optional_object("credentialProxy")) {
+        info.interception_mode = ObjectReader(*proxy).optional_string("interceptionMode");
+    }
     if (const json::object* platform = in.optional_object("platform")) {
         ObjectReader reader(*platform);
         info.platform.emplace();
@@ -124,7 +127,13 @@ Result<std::string> encode_create(const CreateOptions& options) {
         if (!volumes) return volumes.error();
         body["volumes"] = std::move(*volumes);
     }
-    if (options.credential_proxy) body["credentialProxy"] = json::object{{"enabled", true}};
+    if (options.credential_proxy) {
+        json::object proxy{{"enabled", true}};
+        if (!options.interception_mode.empty()) {
+            proxy["interceptionMode"] = options.interception_mode;
+        }
+        body["credentialProxy"] = std::move(proxy);
+    }
     return json::serialize(body);
 }
 
@@ -162,6 +171,37 @@ Result<std::string> decode_created_id(std::string_view body) {
     if (id.empty()) in.fail("id", "is empty");
     if (in.failed()) return in.error();
     return id;
+}
+
+namespace {
+
+/// Empty when it says none.
+Result<std::string> decode_created_mode(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    ObjectReader in(*document);
+    const json::object* proxy = in.optional_object("credentialProxy");
+    if (in.failed()) return in.error();
+    if (!proxy) return std::string();
+    ObjectReader reader(*proxy);
+    std::string mode = reader.optional_string("interceptionMode").value_or("");
+    if (reader.failed()) return reader.error().within("credentialProxy");
+    return mode;
+}
+
+}  // namespace
+
+Status check_interception_mode(const std::string& wanted, std::string_view created) {
+    if (wanted.empty()) return {};
+    auto mode = decode_created_mode(created);
+    if (!mode) return mode.error();
+    // A server that says nothing intercepts all, as they did before there was a choice.
+    const std::string effective = mode->empty() ? "all" : *mode;
+    if (effective == wanted) return {};
+    return Error(ErrorCode::unsupported, 0, "INTERCEPTION_MODE_MISMATCH",
+                 "interception mode " + wanted + " was asked for, the server says " +
+                     (mode->empty() ? std::string("nothing") : *mode),
+                 "");
 }
 
 Result<SandboxInfo> decode_sandbox(std::string_view body) {

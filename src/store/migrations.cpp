@@ -8,7 +8,7 @@ namespace {
 
 /// Steps in order; never changed once released, only added to. Times are microseconds since the
 /// epoch.
-constexpr std::array<const char*, 5> kSteps{
+constexpr std::array<const char*, 6> kSteps{
     R"(CREATE TABLE sandboxes (
            id TEXT PRIMARY KEY,
            image TEXT NOT NULL,
@@ -77,6 +77,7 @@ constexpr std::array<const char*, 5> kSteps{
     R"(ALTER TABLE sandboxes ADD COLUMN published TEXT NOT NULL DEFAULT '';)",
     R"(ALTER TABLE sandboxes ADD COLUMN egress_port INTEGER NOT NULL DEFAULT 0;)",
     R"(ALTER TABLE sandboxes ADD COLUMN image_digest TEXT NOT NULL DEFAULT '';)",
+    R"(ALTER TABLE sandboxes ADD COLUMN interception_mode TEXT NOT NULL DEFAULT '';)",
 };
 
 Result<std::int64_t> version_of(Database& database) {

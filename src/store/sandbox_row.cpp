@@ -10,14 +10,38 @@
 namespace opensandbox::store {
 namespace {
 
-constexpr std::array<std::string_view, 31> kColumns{
-    "id",           "image",         "platform_os",   "platform_arch", "state",
-    "reason",       "message",       "transition_at", "metadata",      "extensions",
-    "entrypoint",   "expires_at",    "created_at",    "agent_host",    "agent_port",
-    "agent_token",  "renew_seconds", "snapshot_id",   "base_image",    "tenant",
-    "http_port",    "internal_host", "host_network",  "egress_token",  "cpu_millicores",
-    "memory_bytes", "pool",          "pool_idle",     "published",     "egress_port",
-    "image_digest"};
+constexpr std::array<std::string_view, 32> kColumns{"id",
+                                                    "image",
+                                                    "platform_os",
+                                                    "platform_arch",
+                                                    "state",
+                                                    "reason",
+                                                    "message",
+                                                    "transition_at",
+                                                    "metadata",
+                                                    "extensions",
+                                                    "entrypoint",
+                                                    "expires_at",
+                                                    "created_at",
+                                                    "agent_host",
+                                                    "agent_port",
+                                                    "agent_token",
+                                                    "renew_seconds",
+                                                    "snapshot_id",
+                                                    "base_image",
+                                                    "tenant",
+                                                    "http_port",
+                                                    "internal_host",
+                                                    "host_network",
+                                                    "egress_token",
+                                                    "cpu_millicores",
+                                                    "memory_bytes",
+                                                    "pool",
+                                                    "pool_idle",
+                                                    "published",
+                                                    "egress_port",
+                                                    "image_digest",
+                                                    "interception_mode"};
 
 std::optional<std::uint16_t> port_of(std::string_view text) {
     std::uint16_t port = 0;
@@ -106,6 +130,7 @@ void bind_row(Statement& insert, const SandboxRecord& record) {
     bind(std::string_view(ports_to_text(endpoints.published)));
     bind(static_cast<std::int64_t>(endpoints.egress_port));
     bind(std::string_view(sandbox.image_digest));
+    bind(std::string_view(sandbox.interception_mode));
 }
 
 Result<SandboxRecord> read_row(const Statement& row) {
@@ -156,6 +181,7 @@ Result<SandboxRecord> read_row(const Statement& row) {
     endpoints.published = std::move(*published);
     endpoints.egress_port = static_cast<std::uint16_t>(row.number(29));
     sandbox.image_digest = row.text(30);
+    sandbox.interception_mode = row.text(31);
     return record;
 }
 

@@ -42,7 +42,7 @@ struct SandboxStore::State {
              "UPDATE sandboxes SET state=?2, reason=?3, message=?4, transition_at=?5, "
              "agent_host=?6, agent_port=?7, http_port=?8, internal_host=?9, host_network=?10, "
              "egress_token=?11, published=?12, egress_port=?13, "
-             "image_digest=?14 WHERE id=?1"},
+             "image_digest=?14, interception_mode=?15 WHERE id=?1"},
             {&set_status,
              "UPDATE sandboxes SET state=?2, reason=?3, message=?4, transition_at=?5 WHERE id=?1"},
             {&set_expiry, "UPDATE sandboxes SET expires_at=?2 WHERE id=?1"},
@@ -189,6 +189,7 @@ Status SandboxStore::State::write_running(const SandboxRecord& record) {
     update.bind(12, ports_to_text(record.endpoints.published));
     update.bind(13, static_cast<std::int64_t>(record.endpoints.egress_port));
     update.bind(14, record.sandbox.image_digest);
+    update.bind(15, record.sandbox.interception_mode);
     return update.run();
 }
 

@@ -25,11 +25,17 @@ constexpr std::string_view kDescribing[] = {"--image",
                                             "--entrypoint",
                                             "--network-policy-file",
                                             "--volumes-file",
-                                            "--credential-proxy"};
+                                            "--credential-proxy",
+                                            "--interception-mode"};
 
 /// Options that a template brings itself.
-constexpr std::string_view kTemplateBrings[] = {
-    "--image", "--env", "--resource", "--entrypoint", "--volumes-file", "--credential-proxy"};
+constexpr std::string_view kTemplateBrings[] = {"--image",
+                                                "--env",
+                                                "--resource",
+                                                "--entrypoint",
+                                                "--volumes-file",
+                                                "--credential-proxy",
+                                                "--interception-mode"};
 
 std::string read_text_file(Arguments& arguments, std::string_view option) {
     auto path = arguments.get(option);
@@ -85,6 +91,12 @@ void check_sources(Arguments& arguments, const sdk::CreateOptions& options) {
     if (options.credential_proxy && options.network_policy.empty()) {
         arguments.refuse("--credential-proxy: only together with --network-policy-file");
     }
+    const std::string& mode = options.interception_mode;
+    if (!mode.empty() && mode != "all" && mode != "credential-bound") {
+        arguments.refuse("--interception-mode: must be all or credential-bound");
+    } else if (!mode.empty() && !options.credential_proxy) {
+        arguments.refuse("--interception-mode: only together with --credential-proxy");
+    }
 }
 
 sdk::CreateOptions read_description(Invocation& invocation) {
@@ -117,6 +129,7 @@ sdk::CreateOptions read_description(Invocation& invocation) {
     options.network_policy = read_text_file(arguments, "--network-policy-file");
     options.volumes = read_text_file(arguments, "--volumes-file");
     options.credential_proxy = arguments.has("--credential-proxy");
+    options.interception_mode = arguments.get("--interception-mode").value_or("");
     check_sources(arguments, options);
     return options;
 }
@@ -237,6 +250,9 @@ void add_sandbox_create_command(CommandTable& table) {
          true},
         {"--network-policy-file", 0, "PATH", "Network policy, a JSON object."},
         {"--credential-proxy", 0, "", "Let the egress proxy add credentials."},
+        {"--interception-mode", 0, "MODE",
+         "all (default), or credential-bound: of HTTPS only what a\n"
+         "credential of the vault is bound to."},
         {"--volumes-file", 0, "PATH", "Volumes, a JSON array."},
         {"--skip-health-check", 0, "", "Do not wait until it answers."},
         {"--ready-timeout", 0, "DURATION", "Longest wait for an answer (default 30s)."},

@@ -27,6 +27,10 @@ struct ApiServices {
     std::string enforcement_mode;  ///< "dns" or "dns+nft"
     /// What a write of the vault rests on, now.
     std::function<VaultConditions()> conditions;
+    /// Keeps for a later process whether there is a vault; may be empty.
+    std::function<Awaitable<Status>(bool held)> mark_vault;
+    /// Called once the vault has changed; may be empty.
+    std::function<void()> vault_changed;
     bool vault_requires_tls = false;
     std::vector<AddressBlock> trusted_proxies;
     /// Why /healthz is to say 503; nothing when all is well. May be empty.
@@ -53,6 +57,8 @@ class Api {
                                               std::string_view reason = {}) const;
     Awaitable<http::Response> answer_vault(http::Exchange& exchange);
     Awaitable<http::Response> write_vault(http::Exchange& exchange);
+    [[nodiscard]] Awaitable<Status> mark_vault(bool held) const;
+    void tell_vault_changed() const;
     [[nodiscard]] http::Response read_vault(std::string_view path) const;
     [[nodiscard]] http::Response read_denials(std::string_view query) const;
     [[nodiscard]] std::optional<http::Response> refuse_vault_write(http::Exchange& exchange) const;

@@ -19,6 +19,7 @@ http::Response text_error(const Error& error) {
         case ErrorCode::not_found: return text_error(404, line);
         case ErrorCode::conflict: return text_error(409, line);
         case ErrorCode::too_large: return text_error(413, line);
+        case ErrorCode::unavailable: return text_error(503, line);
         default: return text_error(500, line);
     }
 }

@@ -1,3 +1,4 @@
+#include "base/log.hpp"
 #include "egress/api/api.hpp"
 #include "egress/api/reply.hpp"
 #include "egress/vault/vault_documents.hpp"
@@ -75,6 +76,15 @@ std::optional<http::Response> Api::refuse_vault_write(http::Exchange& exchange) 
     return text_error(426, kNeedsTls);
 }
 
+Awaitable<Status> Api::mark_vault(bool held) const {
+    if (!services_.mark_vault) co_return Status();
+    co_return co_await services_.mark_vault(held);
+}
+
+void Api::tell_vault_changed() const {
+    if (services_.vault_changed) services_.vault_changed();
+}
+
 Awaitable<http::Response> Api::write_vault(http::Exchange& exchange) {
     if (auto refusal = refuse_vault_write(exchange)) co_return std::move(*refusal);
     const std::string method = exchange.request().method;
@@ -83,21 +93,37 @@ Awaitable<http::Response> Api::write_vault(http::Exchange& exchange) {
     const WipedBody body(std::move(*read));
     // In turn with changes of the policy: bindings are checked against the one that stays.
     const SerialTurns::Turn turn = co_await services_.policies->turn();
-    const EffectivePolicy& policy = *services_.policies->current();
     if (method == "DELETE") {
         const Status removed = services_.vault->remove();
-        co_return removed ? http::Response(204) : text_error(removed.error());
+        if (!removed) co_return text_error(removed.error());
+        tell_vault_changed();
+        // What says too long that there was one denies more, and nothing else.
+        if (const Status kept = co_await mark_vault(false); !kept) {
+            log::warn("a vault is gone, but the next process takes it for lost",
+                      {{"error", kept.error().message()}});
+        }
+        co_return http::Response(204);
     }
     if (method == "POST") {
         Result<VaultCreate> create = parse_vault_create(body.text);
         if (!create) co_return text_error(create.error());
-        const auto made = services_.vault->create(std::move(*create), policy);
-        co_return made ? http::json_response(201, to_json(**made)) : text_error(made.error());
+        const bool first = !services_.vault->is_held();
+        if (const Status kept = first ? co_await mark_vault(true) : Status(); !kept) {
+            co_return text_error(kept.error());
+        }
+        const auto made =
+            services_.vault->create(std::move(*create), *services_.policies->current());
+        if (!made && first) (void)co_await mark_vault(false);
+        if (!made) co_return text_error(made.error());
+        tell_vault_changed();
+        co_return http::json_response(201, to_json(**made));
     }
     Result<VaultMutation> mutation = parse_vault_mutation(body.text);
     if (!mutation) co_return text_error(mutation.error());
-    const auto made = services_.vault->change(std::move(*mutation), policy);
-    co_return made ? http::json_response(200, to_json(**made)) : text_error(made.error());
+    const auto made = services_.vault->change(std::move(*mutation), *services_.policies->current());
+    if (!made) co_return text_error(made.error());
+    tell_vault_changed();
+    co_return http::json_response(200, to_json(**made));
 }
 
 }  // namespace opensandbox::egress

@@ -36,7 +36,8 @@ Auditor::Auditor(AuditSettings settings)
       log_(settings_.kept),
       budgets_{LogBudget(settings_.lines_per_second, settings_.line_burst),
                LogBudget(settings_.lines_per_second, settings_.line_burst),
-               LogBudget(settings_.lines_per_second, settings_.line_burst)} {}
+               LogBudget(settings_.lines_per_second, settings_.line_burst)},
+      passed_budget_(settings_.lines_per_second, settings_.line_burst) {}
 
 void Auditor::deny(DenialRecord record) {
     const DenialRecord& kept = log_.add(std::move(record));
@@ -72,7 +73,26 @@ void Auditor::on_packet(const net::LoggedPacket& packet) {
     deny(std::move(record));
 }
 
+void Auditor::note_selection(const ConnectionRecord& record) {
+    if (record.selection.empty()) return;
+    const bool passed = record.outcome == Outcome::passed_through;
+    const std::string_view decision = passed                              ? "passthrough"
+                                      : record.outcome == Outcome::denied ? "deny"
+                                                                          : "decrypt";
+    ++selections_[{decision, record.selection}];
+    if (!passed) return;
+    const auto omitted = passed_budget_.admit(std::chrono::steady_clock::now());
+    if (!omitted) return;
+    log::info("connection not intercepted", {{"opensandbox.event", "egress.outbound"},
+                                             {"target.host", record.host},
+                                             {"target.ip", record.target.address().to_string()},
+                                             {"reason", record.selection},
+                                             {"sandbox_id", settings_.sandbox_id},
+                                             {"omitted", *omitted}});
+}
+
 void Auditor::on_connection(const ConnectionRecord& record) {
+    note_selection(record);
     if (record.outcome == Outcome::failed) {
         log::info("intercepted connection failed",
                   {{"opensandbox.event", "egress.outbound"},

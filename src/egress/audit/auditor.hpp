@@ -8,8 +8,11 @@
 #include "net/packet_log.hpp"
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <utility>
 
 namespace opensandbox::egress {
 
@@ -44,14 +47,21 @@ class Auditor final : public InterceptAudit {
     [[nodiscard]] const DenialLog& denials() const { return log_; }
     [[nodiscard]] const DenialWebhook* webhook() const { return webhook_.get(); }
     /// Packets whose refusal was not told of, since there were too many.
+    /// How many TLS connections were decided on, by decision ("decrypt", "passthrough", "deny") and
+    /// reason (selection.hpp), where credentials decide what is intercepted.
+    using Selections = std::map<std::pair<std::string_view, std::string_view>, std::uint64_t>;
+    [[nodiscard]] const Selections& selections() const { return selections_; }
     [[nodiscard]] std::uint64_t lost_packets() const { return lost_packets_; }
 
   private:
     void deny(DenialRecord record);
+    void note_selection(const ConnectionRecord& record);
 
     AuditSettings settings_;
     DenialLog log_;
     LogBudget budgets_[3];
+    LogBudget passed_budget_;
+    Selections selections_;
     std::unique_ptr<DenialWebhook> webhook_;
     Explain explain_;
     std::uint64_t lost_packets_ = 0;

@@ -40,4 +40,25 @@ void write_denials(telemetry::Exposition& out, const Auditor& auditor,
     sample(webhook->counts().repeated, "outcome", "repeated");
 }
 
+void write_selections(telemetry::Exposition& out, const Auditor& auditor, VaultStanding standing,
+                      const telemetry::Labels& labels) {
+    out.metric("egress_mitm_tls_connections_total", "counter",
+               "TLS connections by whether they were intercepted, and why.");
+    for (const auto& [selection, count] : auditor.selections()) {
+        telemetry::Labels all{{"mode", "credential-bound"},
+                              {"decision", std::string(selection.first)},
+                              {"reason", std::string(selection.second)}};
+        all.insert(all.end(), labels.begin(), labels.end());
+        out.sample(count, all);
+    }
+    out.metric("egress_credential_vault_state", "gauge",
+               "1 for what is known of the vault, 0 for the other states.");
+    for (const auto state :
+         {VaultStanding::bootstrapping, VaultStanding::active, VaultStanding::active_empty}) {
+        telemetry::Labels all{{"state", std::string(to_string(state))}};
+        all.insert(all.end(), labels.begin(), labels.end());
+        out.sample(std::uint64_t{state == standing ? 1U : 0U}, all);
+    }
+}
+
 }  // namespace opensandbox::egress

@@ -2,6 +2,7 @@
 
 #include "egress/audit/auditor.hpp"
 #include "egress/dns/statistics.hpp"
+#include "egress/vault/vault.hpp"
 #include "telemetry/exposition.hpp"
 
 namespace opensandbox::egress {
@@ -11,5 +12,9 @@ void write_names(telemetry::Exposition& out, const dns::Statistics& seen);
 /// What was refused, and whether the webhook was told. Every sample has the labels.
 void write_denials(telemetry::Exposition& out, const Auditor& auditor,
                    const telemetry::Labels& labels = {});
+
+/// Of a sandbox whose credentials decide what is intercepted.
+void write_selections(telemetry::Exposition& out, const Auditor& auditor, VaultStanding standing,
+                      const telemetry::Labels& labels = {});
 
 }  // namespace opensandbox::egress

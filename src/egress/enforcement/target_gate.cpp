@@ -24,6 +24,14 @@ TargetVerdict TargetGate::judge_address(ClientId, const Endpoint& target) {
     return said(store_.current()->judge_address(target.address(), Transport::tcp, target.port()));
 }
 
+Interest TargetGate::interest(ClientId, std::string_view host, std::uint16_t port) {
+    if (bound_ == nullptr) return Interest::any;
+    if (bound_->standing() == VaultStanding::bootstrapping) return Interest::unknown;
+    const auto vault = bound_->active();
+    const bool bound = vault && port == kBoundPort && vault->concerns("https", port, host);
+    return bound ? Interest::bound : Interest::unbound;
+}
+
 bool TargetGate::leads_to(ClientId, std::string_view host, const Endpoint& target) {
     const EffectivePolicy& policy = *store_.current();
     const PortSet granted = policy.judge_name(host).granted;

@@ -70,11 +70,11 @@ struct GuardedSpec {
     std::string policy;              ///< JSON; "": nothing is allowed
     std::string token;               ///< for its API; "": that is open
     /// What a request may set (network contract 1.3), by full names:
-    ///   OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT, _MITMPROXY_SSL_INSECURE, _MITMPROXY_EXTRA_PORTS,
-    ///   _DENY_WEBHOOK, _METRICS_EXTRA_ATTRS, _CREDENTIAL_VAULT_REQUIRE_TLS,
-    ///   _CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH, _CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS;
-    ///   _LOG_LEVEL and _DNS_UPSTREAM_TIMEOUT are the host's alone: ignored with a warning;
-    ///   _POLICY_FILE is refused: the policy is kept by the host.
+    ///   OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT, _MITMPROXY_INTERCEPTION_MODE,
+    ///   _MITMPROXY_SSL_INSECURE, _MITMPROXY_EXTRA_PORTS, _DENY_WEBHOOK, _METRICS_EXTRA_ATTRS,
+    ///   _CREDENTIAL_VAULT_REQUIRE_TLS, _CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH,
+    ///   _CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS; _LOG_LEVEL and _DNS_UPSTREAM_TIMEOUT are the host's
+    ///   alone: ignored with a warning; _POLICY_FILE is refused: the policy is kept by the host.
     std::map<std::string, std::string> environment;
 };
 

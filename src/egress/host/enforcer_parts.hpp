@@ -32,6 +32,8 @@ struct Enforcer::Parts {
     Awaitable<Status> guard(GuardedSpec spec);
     Awaitable<Status> take_in(const GuardedSpec& spec);
     Status put_under_guard(const GuardedSpec& spec, SidecarOptions options, LoadedPolicy loaded);
+    /// Where bindings decide what is intercepted, those of another process are missed.
+    static void lose_vault(SandboxGuard& guard);
     Status set_webhook(SandboxGuard& guard);
     Awaitable<void> release(std::string id);
     /// The turns of addresses, in which their connections are cut or begin.

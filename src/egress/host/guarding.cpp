@@ -2,6 +2,7 @@
 #include "egress/enforcement/policy_log.hpp"
 #include "egress/host/enforcer_parts.hpp"
 #include "egress/host/request_environment.hpp"
+#include "egress/vault/vault_mark.hpp"
 
 #include <algorithm>
 
@@ -14,6 +15,7 @@ namespace {
 
 constexpr std::size_t kLongestId = 128;
 constexpr std::size_t kLongestLink = 15;
+constexpr const char* kVaultMark = "vault-held";
 constexpr const char* kWebhookVariable = "OPENSANDBOX_EGRESS_DENY_WEBHOOK";
 
 Error wrong(const std::string& what) {
@@ -40,7 +42,8 @@ Status check(const GuardedSpec& spec) {
 struct OnDisk {
     OnDisk() = default;
     Result<LoadedPolicy> policy = Error(ErrorCode::internal, "not loaded");
-    bool fresh = false;  ///< its folder was made
+    bool fresh = false;       ///< its folder was made
+    bool vault_held = false;  ///< under an enforcer before this one
 };
 
 /// The policy that was kept, else the one that is given, which has to be right all the same.
@@ -62,6 +65,7 @@ OnDisk load(const fs::path& directory, PolicyStoreSettings settings) {
         return made;
     }
     const bool kept = fs::exists(settings.file, failed);
+    made.vault_held = is_vault_marked(directory / kVaultMark);
     made.policy = load_policy(std::move(settings));
     if (made.policy && !kept) made.policy->initial.warnings.clear();
     return made;
@@ -112,6 +116,9 @@ Awaitable<Status> Enforcer::Parts::take_in(const GuardedSpec& spec) {
     if (parsed->options.intercept && !interceptor) {
         co_return Error(ErrorCode::unsupported, "this host does not intercept");
     }
+    if (parsed->options.credential_bound && settings.passed.has_patterns()) {
+        co_return wrong(std::string("interception mode credential-bound ") + kPatternsMixed);
+    }
     const fs::path directory = settings.state_directory / spec.id;
     PolicyStoreSettings store;
     store.overlay_directory = settings.overlay_directory;
@@ -125,6 +132,7 @@ Awaitable<Status> Enforcer::Parts::take_in(const GuardedSpec& spec) {
     Status done = on_disk.policy ? Status() : Status(on_disk.policy.error());
     if (done && !running) done = Error(ErrorCode::unavailable, "egress control ends");
     if (done) done = put_under_guard(spec, std::move(parsed->options), std::move(*on_disk.policy));
+    if (done && on_disk.vault_held) lose_vault(*guards.of_id(spec.id));
     if (!done && on_disk.fresh) co_await remove_files(directory);
     co_return done;
 }
@@ -157,12 +165,30 @@ Status Enforcer::Parts::put_under_guard(const GuardedSpec& spec, SidecarOptions 
         return filter->leads_to(made, name, address);
     };
     surroundings.metrics = [this, &made] { return metrics_of(made); };
+    if (made.options.credential_bound) {
+        surroundings.mark_vault = [this, file = settings.state_directory / spec.id /
+                                                kVaultMark](bool held) -> Awaitable<Status> {
+            std::function<Status()> work = [file, held] { return mark_vault(file, held); };
+            co_return co_await net::run_blocking(files, std::move(work));
+        };
+        surroundings.vault_changed = [this, client = made.identity.client] {
+            if (interceptor) interceptor->retire_unbound(client);
+        };
+    }
     made.open_api(std::move(surroundings));
     follow_policy(made);
     if (Status added = filter->add(made); !added) return added;
     guards.add(guard);
     log_policy_loaded(initial, spec.id);
     return {};
+}
+
+void Enforcer::Parts::lose_vault(SandboxGuard& guard) {
+    if (!guard.options.credential_bound) return;
+    guard.vault.lose();
+    log::warn(
+        "a sandbox's credential vault is lost: TLS by name is refused until it is written again",
+        {{"sandbox_id", guard.identity.id}});
 }
 
 Status Enforcer::Parts::set_webhook(SandboxGuard& guard) {

@@ -54,6 +54,11 @@ bool HostTargetGate::leads_to(ClientId client, std::string_view host, const Endp
            !is_own_address(target.address());
 }
 
+Interest HostTargetGate::interest(ClientId client, std::string_view host, std::uint16_t port) {
+    const GuardPtr guard = guards_.of_client(client);
+    return guard ? guard->targets->interest(client, host, port) : Interest::unknown;
+}
+
 RequestTreatment HostHook::on_request(const OutgoingRequest& request) {
     if (const GuardPtr guard = guards_.of_client(request.client))
         return guard->hook.on_request(request);

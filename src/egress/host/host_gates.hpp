@@ -29,6 +29,7 @@ class HostTargetGate final : public Gate {
     TargetVerdict judge_name(ClientId client, std::string_view host, std::uint16_t port) override;
     TargetVerdict judge_address(ClientId client, const Endpoint& target) override;
     bool leads_to(ClientId client, std::string_view host, const Endpoint& address) override;
+    Interest interest(ClientId client, std::string_view host, std::uint16_t port) override;
 
   private:
     const Guards& guards_;

@@ -7,6 +7,9 @@ std::string Enforcer::Parts::metrics_of(const SandboxGuard& guard) const {
     telemetry::Exposition out;
     const telemetry::Labels& labels = guard.options.extra_attributes;
     write_denials(out, guard.auditor, labels);
+    if (guard.options.credential_bound) {
+        write_selections(out, guard.auditor, guard.vault.standing(), labels);
+    }
     out.metric("egress_learned_addresses", "gauge",
                "Addresses that are open since names led there.");
     const auto now = rules::HostTable::Clock::now();

@@ -9,8 +9,10 @@ namespace {
 
 constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
 constexpr std::string_view kTransparent = "MITMPROXY_TRANSPARENT";
-constexpr std::array<std::string_view, 8> kOfASandbox{
+constexpr std::string_view kInterceptionModeWish = "MITMPROXY_INTERCEPTION_MODE";
+constexpr std::array<std::string_view, 9> kOfASandbox{
     kTransparent,
+    kInterceptionModeWish,
     "MITMPROXY_SSL_INSECURE",
     "MITMPROXY_EXTRA_PORTS",
     "DENY_WEBHOOK",
@@ -31,7 +33,7 @@ bool has(const List& list, std::string_view item) {
 std::map<std::string, std::string> sandbox_defaults(const EnvironmentLookup& operators) {
     std::map<std::string, std::string> defaults;
     for (const std::string_view suffix : kOfASandbox) {
-        if (suffix == kTransparent) continue;
+        if (suffix == kTransparent || suffix == kInterceptionModeWish) continue;
         std::string name = std::string(kPrefix) + std::string(suffix);
         if (auto value = operators(name)) defaults.emplace(std::move(name), std::move(*value));
     }

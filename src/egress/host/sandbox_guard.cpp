@@ -20,6 +20,7 @@ VaultSettings vault_settings(const SidecarOptions& options, const PassThroughLis
     VaultSettings settings;
     settings.intercept_ports = options.intercept_ports;
     settings.require_scoped_match = options.vault_requires_scoped_match;
+    settings.credential_bound = options.credential_bound;
     settings.passes_through = [&](const HostPattern& host) {
         return passed.covers(host.name, host.wildcard, options.intercept_ports);
     };
@@ -48,7 +49,8 @@ SandboxGuard::SandboxGuard(asio::any_io_executor executor, asio::thread_pool& fi
 
 void SandboxGuard::open_api(Surroundings surroundings) {
     interceptor_ = surroundings.interceptor;
-    targets = std::make_unique<TargetGate>(policies, std::move(surroundings.leads_to), passed);
+    targets = std::make_unique<TargetGate>(policies, std::move(surroundings.leads_to), passed,
+                                           options.credential_bound ? &vault : nullptr);
     ApiServices services;
     services.policies = &policies;
     services.vault = &vault;
@@ -59,6 +61,8 @@ void SandboxGuard::open_api(Surroundings surroundings) {
     services.vault_requires_tls = options.vault_requires_tls;
     services.trusted_proxies = options.vault_trusted_proxies;
     services.metrics = std::move(surroundings.metrics);
+    services.mark_vault = std::move(surroundings.mark_vault);
+    services.vault_changed = std::move(surroundings.vault_changed);
     api_ = std::make_unique<Api>(std::move(services));
 }
 

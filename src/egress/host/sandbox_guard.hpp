@@ -34,6 +34,8 @@ class SandboxGuard {
         bool interceptor = false;  ///< there is one
         TargetGate::LeadsTo leads_to;
         std::function<std::string()> metrics;
+        std::function<Awaitable<Status>(bool held)> mark_vault;  ///< as in ApiServices
+        std::function<void()> vault_changed;
     };
 
     SandboxGuard(asio::any_io_executor executor, asio::thread_pool& files, GuardedIdentity identity,

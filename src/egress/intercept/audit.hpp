@@ -23,6 +23,9 @@ struct ConnectionRecord {
     std::string_view host;    ///< as far as known
     Outcome outcome = Outcome::denied;
     std::string_view reason;  ///< the rule, or what went wrong
+    /// Of a closed set (selection.hpp); empty where all TLS is intercepted, and but for the first
+    /// record of a connection.
+    std::string_view selection;
 };
 
 /// How a request was judged. Holds nothing that a hook has put in.

@@ -26,6 +26,14 @@ struct TargetVerdict {
     std::string rule;  ///< which rule said so, for people and the audit
 };
 
+/// What credentials make of a TLS connection.
+enum class Interest : std::uint8_t {
+    any,      ///< all are intercepted
+    bound,    ///< a credential is bound to its host
+    unbound,  ///< none is
+    unknown,  ///< what is bound cannot be told now
+};
+
 /// The policy as interception asks it. Answers at once; called on the event loop's thread. What it
 /// throws counts as a denial.
 class Gate {
@@ -40,6 +48,12 @@ class Gate {
     /// Whether `host` may stand at `address` for this client: that the name resolves to it (as the
     /// client was told), and that it is none that the name must not lead to (rebinding).
     virtual bool leads_to(ClientId client, std::string_view host, const Endpoint& address) = 0;
+    /// Not `any` where only TLS to hosts with a credential is intercepted. `host` as in
+    /// judge_name(), empty where there is no name.
+    virtual Interest interest(ClientId /*client*/, std::string_view /*host*/,
+                              std::uint16_t /*port*/) {
+        return Interest::any;
+    }
 };
 
 }  // namespace opensandbox::egress

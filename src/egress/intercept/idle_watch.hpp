@@ -16,6 +16,7 @@ struct WatchedTarget {
     ClientId client;
     Endpoint address;
     std::string host;  ///< a name; empty where there is none
+    bool decrypted = false;
 };
 
 /// Ends connections on which something is overdue, or which are allowed no more. Checked by a sweep
@@ -23,6 +24,7 @@ struct WatchedTarget {
 class IdleWatch {
     struct Entry {
         std::chrono::steady_clock::time_point due;
+        std::chrono::steady_clock::time_point latest;  ///< it is over, whatever flows
         std::function<void()> expire;
         WatchedTarget target;
     };
@@ -51,6 +53,11 @@ class IdleWatch {
     void sweep(std::chrono::steady_clock::time_point now);
     /// Calls it for every connection whose target is chosen.
     void expire_where(const std::function<bool(const WatchedTarget& target)>& chosen);
+
+    /// Ends what is chosen: at once where something is awaited, that is between requests; else
+    /// after the request, and at the latest after `grace`.
+    void retire_where(const std::function<bool(const WatchedTarget& target)>& chosen,
+                      std::chrono::milliseconds grace);
 
   private:
     std::list<Entry> entries_;

@@ -5,6 +5,7 @@
 #include "egress/intercept/http1_relay.hpp"
 #include "egress/intercept/http2_relay.hpp"
 #include "egress/intercept/pass_through.hpp"
+#include "egress/intercept/selection.hpp"
 #include "net/stream.hpp"
 #include "net/task.hpp"
 
@@ -27,6 +28,8 @@ constexpr unsigned char kAccessDenied = 49;
 constexpr unsigned char kDecodeError = 50;
 constexpr unsigned char kUnrecognizedName = 112;
 constexpr unsigned char kNoProtocol = 120;
+
+constexpr const char* kHidden = "the hello may hide a name (ECH)";
 
 constexpr std::string_view kHttp2 = "h2";
 constexpr std::string_view kHttp1 = "http/1.1";
@@ -69,6 +72,7 @@ void InterceptedConnection::record(Outcome outcome, std::string_view reason) {
     record.host = site_.host;
     record.outcome = outcome;
     record.reason = reason;
+    record.selection = std::exchange(selection_, std::string_view());
     all_.parties.audit->on_connection(record);
 }
 
@@ -149,16 +153,39 @@ TargetVerdict InterceptedConnection::judge_hello() {
         if (!name_.empty() && !gate.leads_to(site_.client, name_, site_.target)) {
             return {Action::deny, "the name does not stand at this address"};
         }
+        const Interest interest = gate.interest(site_.client, name_, site_.target.port());
+        if (interest != Interest::any) return select(std::move(verdict), interest);
         EncryptedHello policy = all_.settings.encrypted_hello;
         bool hidden = parser_.hello().encrypted && policy != EncryptedHello::pass;
         bool unseen = verdict.action == Action::pass_through;
         if (hidden && (unseen || policy == EncryptedHello::deny)) {
-            return {Action::deny, "the hello may hide a name (ECH)"};
+            return {Action::deny, kHidden};
         }
         return verdict;
     } catch (const std::exception&) {
         return {Action::deny, "the connection could not be judged"};
     }
+}
+
+/// Of what the policy allows, only what a credential may go into is read. A name that may be hidden
+/// is not read under another's, and gets no credential.
+TargetVerdict InterceptedConnection::select(TargetVerdict verdict, Interest interest) {
+    using Action = TargetVerdict::Action;
+    const bool hidden = parser_.hello().encrypted;
+    if (hidden && all_.settings.encrypted_hello == EncryptedHello::deny) {
+        return {Action::deny, kHidden};
+    }
+    selection_ = hidden                                   ? selection::kEch
+                 : name_.empty()                          ? selection::kNoSni
+                 : verdict.action == Action::pass_through ? selection::kStaticIgnore
+                 : interest == Interest::unknown          ? selection::kBootstrapping
+                 : interest == Interest::unbound          ? selection::kNoBindingHost
+                                                          : selection::kBindingHost;
+    if (selection_ == selection::kBindingHost) return verdict;
+    if (selection_ == selection::kBootstrapping) {
+        return {Action::deny, "bootstrapping: the credential vault has to be written again"};
+    }
+    return {Action::pass_through, std::string(selection_)};
 }
 
 Awaitable<void> InterceptedConnection::run() {
@@ -215,6 +242,24 @@ Awaitable<void> InterceptedConnection::run_tls() {
         co_await run_pass_through();
         co_return;
     }
+    if (selection_.empty()) {
+        co_await run_decrypted(std::move(verdict.rule));
+        co_return;
+    }
+    std::size_t& decrypted = all_.loads[site_.client].decrypted;
+    if (decrypted >= all_.settings.max_decrypted) {
+        selection_ = selection::kRegistryExhausted;
+        record(Outcome::denied, selection::kRegistryExhausted);
+        reset();
+        co_return;
+    }
+    ++decrypted;
+    ScopeExit leave([&decrypted] { --decrypted; });
+    co_await run_decrypted(std::move(verdict.rule));
+}
+
+Awaitable<void> InterceptedConnection::run_decrypted(std::string rule) {
+    const ClientHello& hello = parser_.hello();
     if (!hello.protocols.empty() && readable(hello.protocols).empty()) {
         deny("the client speaks no HTTP", kNoProtocol);
         co_return;
@@ -235,7 +280,7 @@ Awaitable<void> InterceptedConnection::run_tls() {
         }
     }
     record(upstream.stream ? Outcome::intercepted : Outcome::failed,
-           upstream.stream ? std::string_view(verdict.rule) : upstream.failure);
+           upstream.stream ? std::string_view(rule) : upstream.failure);
     co_await serve(std::move(upstream));
 }
 
@@ -250,6 +295,7 @@ Awaitable<void> InterceptedConnection::run_pass_through() {
     auto client = net::make_stream(std::move(socket_));
     auto upstream = net::make_stream(std::move(*dialed));
     WatchedTarget target = site_.watched();
+    target.decrypted = false;
     co_await pass_through(all_.watch, std::move(target), all_.settings.limits.idle_timeout,
                           std::move(client), std::move(received_), std::move(upstream));
 }

@@ -52,6 +52,8 @@ class InterceptedConnection {
                           ConnectUpstream connect);
     Awaitable<UpstreamConnection> open_upstream();
     TargetVerdict judge_hello();
+    TargetVerdict select(TargetVerdict verdict, Interest interest);
+    Awaitable<void> run_decrypted(std::string rule);
     std::optional<std::string> name_target();
     void deny(std::string_view reason, unsigned char alert);
     void reset();
@@ -62,7 +64,8 @@ class InterceptedConnection {
     Site site_;
     ClientHelloParser parser_;
     std::string received_;
-    std::string name_;  ///< of the hello in normal form; empty when it has none
+    std::string_view selection_;  ///< not told to the audit yet
+    std::string name_;            ///< of the hello in normal form; empty when it has none
 };
 
 }  // namespace opensandbox::egress

@@ -175,6 +175,21 @@ void Interceptor::recheck(ClientId client) {
     });
 }
 
+void Interceptor::retire_unbound(ClientId client) {
+    Interception& all = core_->all;
+    const auto unbound = [&](const WatchedTarget& target) {
+        if (target.client != client || !target.decrypted) return false;
+        try {
+            const Interest interest =
+                all.parties.gate->interest(client, target.host, target.address.port());
+            return interest != Interest::any && interest != Interest::bound;
+        } catch (const std::exception&) {
+            return true;
+        }
+    };
+    all.watch.retire_where(unbound, all.settings.retirement);
+}
+
 std::size_t Interceptor::open_connections() const {
     return core_->connections;
 }

@@ -22,7 +22,8 @@ namespace opensandbox::egress {
 /// every server, so that refusing them all breaks them.
 enum class EncryptedHello : std::uint8_t {
     /// Interception goes on under the visible name, and a hidden one comes to nothing; but no such
-    /// connection is passed through unseen.
+    /// connection is passed through unseen. Where credentials decide what is intercepted it is, and
+    /// gets none.
     terminate,
     deny,
     pass,  ///< only the visible name counts, also for passing through
@@ -36,7 +37,12 @@ struct InterceptorSettings {
     /// See RequestRules.
     bool allow_other_hosts = false;
     std::size_t cached_leaves = 1024;
-    std::size_t max_connections = 1024;                   ///< of one client; more are reset
+    std::size_t max_connections = 1024;  ///< of one client; more are reset
+    /// Of those, connections that are decrypted where credentials decide it: less, so that others
+    /// get through. More are reset, never passed through.
+    std::size_t max_decrypted = 768;
+    /// For requests on connections whose host has no credential any more.
+    std::chrono::milliseconds retirement{30'000};
     std::chrono::milliseconds hello_timeout{10'000};      ///< for the first bytes to be enough
     std::chrono::milliseconds handshake_timeout{10'000};  ///< with the client
 };
@@ -71,6 +77,9 @@ class Interceptor {
     /// After a change of policy: asks the gate again about every open connection of a client, and
     /// cuts those that it denies now, whatever flows on them. Requests are judged anew anyway.
     void recheck(ClientId client);
+    /// After a change of what credentials are bound to: ends what was decrypted for one that is
+    /// gone, requests in flight within InterceptorSettings::retirement.
+    void retire_unbound(ClientId client);
     [[nodiscard]] std::size_t open_connections() const;
     /// What sandboxes are to trust, PEM.
     [[nodiscard]] const std::string& authority_pem() const;

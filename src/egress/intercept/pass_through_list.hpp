@@ -28,6 +28,8 @@ class PassThroughList {
     /// Either, at one of these ports.
     [[nodiscard]] bool covers(std::string_view name, bool below,
                               const std::vector<std::uint16_t>& ports) const;
+    /// Whether it has any: what they match cannot be compared with what a binding is for.
+    [[nodiscard]] bool has_patterns() const { return !patterns_.empty(); }
     [[nodiscard]] bool empty() const { return names_.empty() && patterns_.empty(); }
 
   private:
@@ -38,6 +40,11 @@ class PassThroughList {
     std::vector<Name> names_;
     std::vector<std::regex> patterns_;
 };
+
+/// What interception mode credential-bound says to patterns.
+inline constexpr const char* kPatternsMixed =
+    "does not go with patterns in MITMPROXY_IGNORE_HOSTS: list names and *.names, or use "
+    "MITMPROXY_PASSTHROUGH_HOSTS";
 
 /// The list of entries in one: those that are host names or `*.name` are names, all others
 /// patterns.

@@ -36,8 +36,9 @@ struct RelayLimits {
 /// What one client holds; shared by its connections.
 struct ClientLoad {
     std::size_t connections = 0;
-    std::size_t bytes = 0;     ///< read from one side of HTTP/2 and not yet taken by the other
-    std::size_t reserved = 0;  ///< of RelayLimits::max_client_bytes
+    std::size_t decrypted = 0;  ///< of them, where credentials decide what is intercepted
+    std::size_t bytes = 0;      ///< read from one side of HTTP/2 and not yet taken by the other
+    std::size_t reserved = 0;   ///< of RelayLimits::max_client_bytes
 };
 
 /// Connects to the server when its first request may go out. An Error's message is told to the

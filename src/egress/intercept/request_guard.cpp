@@ -76,12 +76,20 @@ std::optional<RefusedRequest> RequestGuard::check_connection(const Named& named)
                            site_.target.address().to_string());
 }
 
+/// What was decrypted for a credential is not read on once that is gone.
+std::optional<RefusedRequest> RequestGuard::check_interest(const Named& named) const {
+    if (!site_.tls) return std::nullopt;
+    const Interest interest = rules_.gate.interest(site_.client, named.host, named.port);
+    if (interest == Interest::any || interest == Interest::bound) return std::nullopt;
+    return refuse(421, "no credential is bound to " + named.host + " now; connect again");
+}
+
 std::optional<RefusedRequest> RequestGuard::judge(const Named& named, std::string& rule) const {
     TargetVerdict verdict = named.is_address
                                 ? rules_.gate.judge_address(site_.client, site_.target)
                                 : rules_.gate.judge_name(site_.client, named.host, named.port);
     rule = verdict.rule;
-    if (verdict.action != TargetVerdict::Action::deny) return std::nullopt;
+    if (verdict.action != TargetVerdict::Action::deny) return check_interest(named);
     return refuse(403, "egress policy denies " + host_and_port(named.host, named.port) + " (" +
                            verdict.rule + ")");
 }

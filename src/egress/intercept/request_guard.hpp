@@ -26,7 +26,9 @@ struct Site {
     bool host_is_address = false;
 
     [[nodiscard]] WatchedTarget watched() const {
-        return {client, target, host_is_address ? std::string() : host};
+        WatchedTarget watched(client, target, host_is_address ? std::string() : host);
+        watched.decrypted = tls;
+        return watched;
     }
 };
 
@@ -72,6 +74,7 @@ class RequestGuard {
     struct Named;
     std::optional<RefusedRequest> find_host(std::string_view authority, Named& out) const;
     std::optional<RefusedRequest> check_connection(const Named& named) const;
+    std::optional<RefusedRequest> check_interest(const Named& named) const;
     std::optional<RefusedRequest> judge(const Named& named, std::string& rule) const;
     RequestTreatment call_hook(const GuardedRequest& request, const Named& named) const;
     void record(const GuardedRequest& request, std::string_view path, std::string_view host,

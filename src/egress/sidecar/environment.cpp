@@ -3,6 +3,7 @@
 #include "egress/intercept/pass_through_list.hpp"
 #include "egress/policy/target.hpp"
 #include "egress/sidecar/environment_values.hpp"
+#include "json/document.hpp"
 
 #include <algorithm>
 
@@ -12,6 +13,7 @@ namespace {
 constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
 /// As many as one iptables rule holds: sidecars of either kind take the same values.
 constexpr std::size_t kMaxInterceptPorts = 15;
+constexpr std::string_view kInterceptionMode = "MITMPROXY_INTERCEPTION_MODE";
 
 /// Reads variables one by one; keeps the warnings and the first error.
 class Reader {
@@ -159,6 +161,40 @@ void read_intercept_ports(Reader& reader, SidecarOptions& options) {
     }
 }
 
+/// A JSON list of names and `*.name`, which can be compared with those of bindings.
+void read_passed_hosts(Reader& reader, SidecarOptions& options) {
+    constexpr std::string_view kName = "MITMPROXY_PASSTHROUGH_HOSTS";
+    const std::string text = reader.egress(kName);
+    if (text.empty()) return;
+    const auto document = json::parse(text);
+    if (!document || !document->is_array()) return reader.fail(kName, "must be a JSON list");
+    for (const json::value& item : document->get_array()) {
+        std::string entry = item.is_string() ? std::string(item.get_string()) : std::string();
+        const auto listed = PassThroughList::make({entry}, {});
+        if (!listed) return reader.fail(kName, "must be a JSON list of names and *.names");
+        options.pass_through.push_back(std::move(entry));
+    }
+}
+
+void read_interception_mode(Reader& reader, SidecarOptions& options) {
+    const std::string mode = reader.egress(kInterceptionMode);
+    if (mode.empty() || mode == "all") return;
+    if (mode != "credential-bound") {
+        return reader.fail(kInterceptionMode, "must be all or credential-bound");
+    }
+    options.credential_bound = true;
+    const auto refuse = [&](const char* what) {
+        reader.fail(kInterceptionMode, std::string("credential-bound ") + what);
+    };
+    if (!options.intercept) refuse("needs MITMPROXY_TRANSPARENT");
+    if (options.upstream_insecure) refuse("does not go with MITMPROXY_SSL_INSECURE");
+    if (options.intercept_ports != SidecarOptions().intercept_ports) {
+        refuse("does not go with MITMPROXY_EXTRA_PORTS: TLS is read at port 443 alone");
+    }
+    const auto listed = pass_through_list(options.pass_through);
+    if (listed && listed->has_patterns()) refuse(kPatternsMixed);
+}
+
 /// What the interceptor's own parser does not see: whether the two go with the rest.
 void read_upstream_proxy(Reader& reader, SidecarOptions& options) {
     options.upstream_proxy = reader.egress("UPSTREAM_PROXY");
@@ -191,6 +227,8 @@ void read_interception(Reader& reader, SidecarOptions& options) {
     options.upstream_insecure = reader.truthy("MITMPROXY_SSL_INSECURE");
     options.upstream_extra_ca = reader.egress("MITMPROXY_UPSTREAM_EXTRA_CA");
     read_upstream_proxy(reader, options);
+    read_passed_hosts(reader, options);
+    read_interception_mode(reader, options);
 }
 
 void read_vault(Reader& reader, SidecarOptions& options) {

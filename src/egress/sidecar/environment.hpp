@@ -61,6 +61,8 @@ struct SidecarOptions {
     std::vector<std::uint16_t> intercept_ports{80, 443};  ///< destination ports
     /// Ours: names, `*.name` and regular expressions that are not intercepted.
     std::vector<std::string> pass_through;
+    /// Interception mode credential-bound: of TLS only what the vault's bindings are for.
+    bool credential_bound = false;
     std::string upstream_trust_directory = "/etc/ssl/certs";
     bool upstream_insecure = false;
     std::string upstream_extra_ca;             ///< a PEM file, or empty

@@ -23,6 +23,9 @@ Its environment, all of it optional. Each name begins with OPENSANDBOX_EGRESS_ u
                 DNS_CACHE_BYTES, DNS_MIXED_CASE
   interception  MITMPROXY_TRANSPARENT, MITMPROXY_PORT=18081, MITMPROXY_EXTRA_PORTS,
                 MITMPROXY_IGNORE_HOSTS (names, *.names and patterns that are not intercepted),
+                MITMPROXY_PASSTHROUGH_HOSTS (a JSON list of such names),
+                MITMPROXY_INTERCEPTION_MODE=all (or credential-bound: of TLS only what bindings of
+                the vault are for),
                 MITMPROXY_UPSTREAM_TRUST_DIR=/etc/ssl/certs, MITMPROXY_UPSTREAM_EXTRA_CA,
                 MITMPROXY_SSL_INSECURE, UPSTREAM_PROXY, UPSTREAM_PROXY_AUTH
   vault         CREDENTIAL_VAULT_REQUIRE_TLS, CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH,

@@ -92,7 +92,7 @@ Status Sidecar::Parts::start_interception() {
         [this](std::string_view name, const Address& address) {
             return filter->leads_to(name, address);
         },
-        passed);
+        passed, settings.options.credential_bound ? vault.get() : nullptr);
     hook = std::make_unique<VaultHook>(*vault);
     InterceptorParties parties;
     parties.gate = gate.get();

@@ -60,6 +60,19 @@ void export_denials(telemetry::OtlpMetrics& out, const DenialLog& denials,
     }
 }
 
+void export_selections(telemetry::OtlpMetrics& out, const Auditor::Selections& selections,
+                       const Attributes& common) {
+    out.metric(Kind::sum, "egress.mitm.tls.connections_total", "{connection}",
+               "TLS connections by whether they were intercepted, and why");
+    for (const auto& [selection, count] : selections) {
+        Attributes attributes{{"mode", "credential-bound"},
+                              {"decision", std::string(selection.first)},
+                              {"reason", std::string(selection.second)}};
+        attributes.insert(attributes.end(), common.begin(), common.end());
+        out.point(whole(count), attributes);
+    }
+}
+
 void export_filter(telemetry::OtlpMetrics& out, SidecarFilter& filter, std::size_t rules,
                    const Attributes& common) {
     const SidecarFilter::Counts& counts = filter.counts();
@@ -97,6 +110,7 @@ std::string Sidecar::Parts::otlp_metrics(telemetry::ExportLedger& ledger) {
     telemetry::OtlpMetrics out(resource, "opensandbox/egress", kVersion, ledger, now());
     export_names(out, names->statistics(), common);
     export_denials(out, auditor.denials(), common);
+    if (options.credential_bound) export_selections(out, auditor.selections(), common);
     export_filter(out, *filter, policies->current()->rules().size(), common);
     const HostFigures figures = read_host_figures();
     export_host(out, std::exchange(last_figures, figures), figures, common);
@@ -107,6 +121,7 @@ std::string Sidecar::Parts::metrics() {
     telemetry::Exposition out;
     if (names) write_names(out, names->statistics());
     write_denials(out, auditor);
+    if (settings.options.credential_bound) write_selections(out, auditor, vault->standing());
     if (filter) write_filter(out, *filter);
     out.metric("egress_policy_rules", "gauge", "Rules in force, the overlay's included.");
     out.sample(static_cast<std::uint64_t>(policies->current()->rules().size()));

@@ -39,6 +39,10 @@ struct Sidecar::Parts {
     void start_jobs();
     void publish(const PolicyPtr& before, const PolicyPtr& now);
     [[nodiscard]] VaultConditions conditions() const;
+    /// Beside the authority's key, where nobody else writes.
+    [[nodiscard]] std::filesystem::path vault_mark() const {
+        return settings.authority.key.parent_path() / "vault-held";
+    }
     void tell_resolved(const std::string& name, const std::string& addresses) const;
     void tell_unresolved(const std::string& name);
     [[nodiscard]] ConnectOrigin own_connections() const;

@@ -8,6 +8,7 @@
 #include "egress/rules/redirection_check.hpp"
 #include "egress/sidecar/environment_values.hpp"
 #include "egress/sidecar/parts.hpp"
+#include "egress/vault/vault_mark.hpp"
 
 #include <sys/socket.h>
 
@@ -108,7 +109,12 @@ Status Sidecar::Parts::load() {
     };
     vault_settings.intercept_ports = options.intercept_ports;
     vault_settings.require_scoped_match = options.vault_requires_scoped_match;
+    vault_settings.credential_bound = options.credential_bound;
     vault = std::make_unique<Vault>(std::move(vault_settings));
+    if (options.credential_bound && is_vault_marked(vault_mark())) {
+        vault->lose();
+        log::warn("the credential vault is lost: TLS by name is refused until it is written again");
+    }
     return {};
 }
 
@@ -272,6 +278,17 @@ Status Sidecar::Parts::start_api() {
         return std::nullopt;
     };
     services.metrics = [this] { return metrics(); };
+    if (settings.options.credential_bound) {
+        services.mark_vault = [this](bool held) -> Awaitable<Status> {
+            std::function<Status()> work = [file = vault_mark(), held] {
+                return mark_vault(file, held);
+            };
+            co_return co_await net::run_blocking(files, std::move(work));
+        };
+        services.vault_changed = [this] {
+            if (interceptor) interceptor->retire_unbound(0);
+        };
+    }
     auto listener = api_listener();
     if (!listener) return listener.error();
     port = (*listener)->port();

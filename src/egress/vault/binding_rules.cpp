@@ -59,6 +59,12 @@ Status check_match(const Binding& binding, const VaultSettings& settings) {
             return wrong(binding, "port " + std::to_string(port) + " is not intercepted");
         }
     }
+    const auto has = [](const auto& list, const auto& item) {
+        return std::ranges::find(list, item) != list.end();
+    };
+    if (settings.credential_bound && has(match.schemes, "https") && !has(match.ports, kBoundPort)) {
+        return wrong(binding, "https is intercepted at port 443 alone in mode credential-bound");
+    }
     for (const HostPattern& host : match.hosts) {
         if (settings.passes_through && settings.passes_through(host)) {
             return wrong(binding, "connections to " + host.text() + " are not intercepted");

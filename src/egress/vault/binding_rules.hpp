@@ -19,9 +19,15 @@ struct VaultSettings {
     /// OPENSANDBOX_EGRESS_CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH: bindings must name their methods
     /// and paths, and not every path.
     bool require_scoped_match = false;
+    /// Interception mode credential-bound: TLS is intercepted where a binding wants it, at port 443
+    /// alone, and changes say which revision they are of.
+    bool credential_bound = false;
     /// Whether connections to (a part of) these hosts are passed through unread; may be empty.
     std::function<bool(const HostPattern&)> passes_through;
 };
+
+/// Where TLS is intercepted in mode credential-bound.
+inline constexpr std::uint16_t kBoundPort = 443;
 
 /// Credentials exist and can go where they are to go, ports are intercepted, hosts are not passed
 /// through, no request matches two bindings at the same precedence of hosts. Names are unique

@@ -174,6 +174,17 @@ ActiveVault::Selection ActiveVault::select(const VaultRequest& request,
     return selection;
 }
 
+bool ActiveVault::concerns(std::string_view scheme, std::uint16_t port,
+                           std::string_view host) const {
+    return std::ranges::any_of(bindings_, [&](const Prepared& prepared) {
+        const BindingMatch& match = prepared.binding.match;
+        return std::ranges::find(match.schemes, scheme) != match.schemes.end() &&
+               std::ranges::find(match.ports, port) != match.ports.end() &&
+               std::ranges::any_of(match.hosts,
+                                   [&](const HostPattern& one) { return one.matches(host); });
+    });
+}
+
 Injection ActiveVault::inject(const VaultRequest& request) const {
     std::string host = lower_case(request.host);
     if (host.ends_with('.')) host.pop_back();

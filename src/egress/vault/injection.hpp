@@ -69,6 +69,9 @@ class ActiveVault {
     /// Bindings were checked (binding_rules.hpp).
     ActiveVault(const std::vector<Credential>& credentials, std::vector<Binding> bindings);
 
+    /// Whether a request to the host may match, whatever its method and path.
+    [[nodiscard]] bool concerns(std::string_view scheme, std::uint16_t port,
+                                std::string_view host) const;
     [[nodiscard]] Injection inject(const VaultRequest& request) const;
     /// For the response to any request.
     [[nodiscard]] const Redactor& redactor() const { return redactor_; }

@@ -5,12 +5,19 @@
 #include <algorithm>
 #include <set>
 #include <string>
+#include <utility>
 
 namespace opensandbox::egress {
 namespace {
 
 Error no_vault() {
     return {ErrorCode::not_found, "credential vault not found"};
+}
+
+Error lost_vault() {
+    return {ErrorCode::unavailable,
+            "CREDENTIAL_REVISION_INDETERMINATE: the credential vault went with the process that "
+            "held it; create it again, or delete it"};
 }
 
 /// `credential "x"`.
@@ -74,6 +81,15 @@ void stamp(std::vector<Credential>& credentials, std::uint64_t revision) {
 
 }  // namespace
 
+std::string_view to_string(VaultStanding standing) {
+    switch (standing) {
+        case VaultStanding::bootstrapping: return "bootstrapping";
+        case VaultStanding::active: return "active";
+        case VaultStanding::active_empty: return "active-empty";
+    }
+    return "bootstrapping";
+}
+
 const Credential* VaultState::credential(std::string_view name) const {
     const auto found = std::ranges::find(credentials, name, &Credential::name);
     return found == credentials.end() ? nullptr : &*found;
@@ -99,7 +115,14 @@ Result<VaultStatePtr> Vault::create(VaultCreate request, const EffectivePolicy& 
 }
 
 Result<VaultStatePtr> Vault::change(VaultMutation request, const EffectivePolicy& policy) {
+    if (lost_) return lost_vault();
     if (!state_) return no_vault();
+    if (settings_.credential_bound && !request.expected_revision) {
+        return Error(ErrorCode::conflict,
+                     "credential vault revision mismatch: expectedRevision must be given in mode "
+                     "credential-bound, current " +
+                         std::to_string(state_->revision));
+    }
     if (request.expected_revision && *request.expected_revision != state_->revision) {
         return Error(ErrorCode::conflict, "credential vault revision mismatch: expected " +
                                               std::to_string(*request.expected_revision) +
@@ -128,10 +151,12 @@ Result<VaultStatePtr> Vault::publish(VaultState next, const EffectivePolicy& pol
     if (Status covered = check_coverage(next.bindings, policy); !covered) return covered.error();
     active_ = std::make_shared<const ActiveVault>(next.credentials, next.bindings);
     state_ = std::make_shared<const VaultState>(std::move(next));
+    lost_ = false;
     return state_;
 }
 
 Status Vault::remove() {
+    if (std::exchange(lost_, false)) return {};
     if (!state_) return no_vault();
     state_.reset();
     active_.reset();
@@ -139,8 +164,15 @@ Status Vault::remove() {
 }
 
 Result<VaultStatePtr> Vault::state() const {
+    if (lost_) return lost_vault();
     if (!state_) return no_vault();
     return state_;
+}
+
+VaultStanding Vault::standing() const {
+    if (lost_) return VaultStanding::bootstrapping;
+    return state_ && !state_->bindings.empty() ? VaultStanding::active
+                                               : VaultStanding::active_empty;
 }
 
 Status Vault::check_policy(const EffectivePolicy& policy) const {

@@ -35,6 +35,7 @@ struct Known {
     std::vector<std::string> managed_volumes;
     std::vector<std::string> bucket_mounts;
     std::string image_digest;  ///< of its image's manifest, where its registries name one alone
+    std::string interception_mode;  ///< of its sidecar, once that is ready
 
     enum class State : std::uint8_t { running, paused, ended };
     State state = State::running;
@@ -63,6 +64,7 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
     Awaitable<Status> start() override;
     Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override;
     [[nodiscard]] std::string image_digest(const std::string& id) const override;
+    [[nodiscard]] std::string interception_mode(const std::string& id) const override;
     Awaitable<Status> destroy(const std::string& id) override;
     Awaitable<Result<std::vector<Observed>>> list() override;
     void on_exit(std::function<void(const std::string&, const Exit&)> listener) override;

@@ -56,7 +56,10 @@ Awaitable<Result<Endpoints>> DockerRuntime::create(const SandboxSpec& spec) {
         co_await undo(spec, creation, why);
         co_return why;
     }
-    if (Known* entry = known(spec.id)) entry->creating = false;
+    if (Known* entry = known(spec.id)) {
+        entry->creating = false;
+        entry->interception_mode = docker::interception_mode(spec);
+    }
     auto took = std::chrono::steady_clock::now() - began;
     log::debug(
         "container created",
@@ -68,6 +71,11 @@ Awaitable<Result<Endpoints>> DockerRuntime::create(const SandboxSpec& spec) {
 std::string DockerRuntime::image_digest(const std::string& id) const {
     const auto found = known_.find(id);
     return found == known_.end() ? std::string() : found->second.image_digest;
+}
+
+std::string DockerRuntime::interception_mode(const std::string& id) const {
+    const auto found = known_.find(id);
+    return found == known_.end() ? std::string() : found->second.interception_mode;
 }
 
 /// The steps in the contract's order (lifecycle 2.1).

@@ -56,6 +56,12 @@ class Handle final : public Runtime {
     Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override {
         return runtime_->create(spec);
     }
+    [[nodiscard]] std::string image_digest(const std::string& id) const override {
+        return runtime_->image_digest(id);
+    }
+    [[nodiscard]] std::string interception_mode(const std::string& id) const override {
+        return runtime_->interception_mode(id);
+    }
     Awaitable<Status> destroy(const std::string& id) override { return runtime_->destroy(id); }
     Awaitable<Result<std::vector<Observed>>> list() override { return runtime_->list(); }
     void on_exit(std::function<void(const std::string&, const Exit&)> listener) override {

@@ -11,6 +11,7 @@ namespace opensandbox::runtime::docker {
 namespace {
 
 constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
+constexpr std::string_view kCredentialBound = "credential-bound";
 constexpr std::string_view kInsecure = "OPENSANDBOX_EGRESS_MITMPROXY_SSL_INSECURE";
 constexpr std::string_view kPolicyFile = "OPENSANDBOX_EGRESS_POLICY_FILE";
 /// Where our own sidecar keeps the policy as it was changed: one that dies comes back with it, not
@@ -99,6 +100,7 @@ json::array environment(const SandboxSpec& spec, const DockerOptions& options,
         if (!overridden) env.emplace_back(name + "=" + value);
     }
     if (spec.credential_proxy) add("MITMPROXY_TRANSPARENT", "true");
+    if (spec.credential_bound) add("MITMPROXY_INTERCEPTION_MODE", std::string(kCredentialBound));
     if (options.egress_image.empty() && value_of(spec, kPolicyFile).empty()) {
         env.emplace_back(std::string(kPolicyFile) + "=" + std::string(kOwnPolicyFile));
     }
@@ -123,6 +125,11 @@ Status check_network_policy(const SandboxSpec& spec, const DockerOptions& option
     if (spec.credential_proxy && egress_mode_of(options) != "dns+nft") {
         return invalid_setting("credentialProxy.enabled: needs egress.mode = \"dns+nft\".");
     }
+    if (spec.credential_bound && !options.egress_image.empty()) {
+        return invalid(
+            "credentialProxy.interceptionMode: credential-bound is not supported with "
+            "egress.image, whose sidecar may pass over it.");
+    }
     if (!options.upstream_proxy_url.empty() && !is_transparent(spec)) {
         return invalid_setting(
             "networkPolicy: the configured egress.upstream_proxy needs "
@@ -135,6 +142,11 @@ Status check_network_policy(const SandboxSpec& spec, const DockerOptions& option
 
 bool is_transparent(const SandboxSpec& spec) {
     return spec.network_policy && (spec.credential_proxy || is_set(spec, kTransparentVariable));
+}
+
+std::string interception_mode(const SandboxSpec& spec) {
+    if (!is_transparent(spec)) return {};
+    return spec.credential_bound ? std::string(kCredentialBound) : "all";
 }
 
 json::object sidecar_body(const SandboxSpec& spec, const DockerOptions& options,

@@ -28,6 +28,9 @@ Status check_network_policy(const SandboxSpec& spec, const DockerOptions& option
 /// Whether the sandbox's TLS traffic goes through its sidecar.
 bool is_transparent(const SandboxSpec& spec);
 
+/// "all" or "credential-bound"; empty when it does not.
+std::string interception_mode(const SandboxSpec& spec);
+
 /// The body of POST /containers/create.
 json::object sidecar_body(const SandboxSpec& spec, const DockerOptions& options,
                           const SidecarPlan& plan);

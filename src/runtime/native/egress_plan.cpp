@@ -10,6 +10,8 @@ namespace opensandbox::runtime::native {
 namespace {
 
 constexpr std::string_view transparent = "OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT";
+constexpr std::string_view mode = "OPENSANDBOX_EGRESS_MITMPROXY_INTERCEPTION_MODE";
+constexpr std::string_view credential_bound = "credential-bound";
 constexpr std::string_view insecure = "OPENSANDBOX_EGRESS_MITMPROXY_SSL_INSECURE";
 constexpr std::string_view upstream_proxy = "OPENSANDBOX_EGRESS_UPSTREAM_PROXY";
 
@@ -33,6 +35,14 @@ bool is_intercepted(const EgressTerms& terms) {
     return terms.wanted && is_set(terms.environment, transparent);
 }
 
+std::string interception_mode(const EgressTerms& terms) {
+    if (!is_intercepted(terms)) return {};
+    const bool bound = std::ranges::any_of(terms.environment, [](const auto& item) {
+        return item.first == mode && item.second == credential_bound;
+    });
+    return bound ? std::string(credential_bound) : "all";
+}
+
 Result<EgressTerms> plan_egress(const SandboxSpec& spec, const EgressTerms& source,
                                 const Environment& host) {
     if (!spec.network_policy) {
@@ -50,6 +60,8 @@ Result<EgressTerms> plan_egress(const SandboxSpec& spec, const EgressTerms& sour
         terms.environment.emplace_back(name, value);
     }
     if (spec.credential_proxy) terms.environment.emplace_back(transparent, "true");
+    // An enforcer that does not know it refuses the sandbox.
+    if (spec.credential_bound) terms.environment.emplace_back(mode, credential_bound);
     const bool proxied = has(host, upstream_proxy);
     if (proxied && !is_intercepted(terms)) {
         return invalid(

@@ -13,5 +13,7 @@ Result<EgressTerms> plan_egress(const SandboxSpec& spec, const EgressTerms& sour
 
 /// Whether it wants its HTTPS intercepted.
 bool is_intercepted(const EgressTerms& terms);
+/// "all" or "credential-bound"; empty when it is not intercepted.
+std::string interception_mode(const EgressTerms& terms);
 
 }  // namespace opensandbox::runtime::native

@@ -3,6 +3,7 @@
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "net/task.hpp"
+#include "runtime/native/egress_plan.hpp"
 #include "runtime/native/inspection_text.hpp"
 #include "runtime/native/layer/layer_image.hpp"
 #include "runtime/native/log_selection.hpp"
@@ -76,6 +77,10 @@ class NativeRuntime final : public Runtime {
     [[nodiscard]] std::string image_digest(const std::string& id) const override {
         const auto found = digests_.find(id);
         return found == digests_.end() ? std::string() : found->second;
+    }
+    [[nodiscard]] std::string interception_mode(const std::string& id) const override {
+        const auto found = interception_modes_.find(id);
+        return found == interception_modes_.end() ? std::string() : found->second;
     }
     Awaitable<Status> destroy(const std::string& id) override;
     Awaitable<Result<std::vector<Observed>>> list() override;
@@ -158,6 +163,7 @@ class NativeRuntime final : public Runtime {
     bool gvisor_;
     bool host_restarted_;
     std::map<std::string, std::string> digests_;  ///< of the images of sandboxes made here
+    std::map<std::string, std::string> interception_modes_;  ///< of sandboxes made here
     SandboxBuckets buckets_;
     std::shared_ptr<SpawnerLink> link_;
 };
@@ -233,6 +239,8 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
     if (request && !spec.snapshot && images_->has_manifest(request->digest)) {
         digest = request->digest;
     }
+    std::string interception;
+    if (request) interception = native::interception_mode(request->egress);
     std::string egress_token;
     if (ports && request->egress.wanted) egress_token = request->egress.token = new_token();
     if (ports) {
@@ -254,6 +262,7 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
                                              static_cast<std::uint16_t>(ports->published[i]));
         }
         if (!digest.empty()) digests_.emplace(spec.id, std::move(digest));
+        if (!interception.empty()) interception_modes_.emplace(spec.id, std::move(interception));
         co_return Created(std::move(endpoints));
     }
     if (buckets_.any(spec.id)) co_await buckets_.release(spec.id);
@@ -266,6 +275,7 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
 Awaitable<Status> NativeRuntime::destroy(const std::string& id) {
     const std::string name = id;
     digests_.erase(name);
+    interception_modes_.erase(name);
     auto client = co_await link_->client();
     if (!client) co_return Status(client.error());
     const bool has_bucket = buckets_.any(name);

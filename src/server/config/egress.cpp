@@ -12,15 +12,16 @@ namespace {
 
 constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
 /// What the server says of each sandbox, and what other keys of [egress] are for.
-constexpr std::array<std::string_view, 9> kReserved{"RULES",
-                                                    "POLICY_FILE",
-                                                    "TOKEN",
-                                                    "SANDBOX_ID",
-                                                    "MODE",
-                                                    "HTTP_ADDR",
-                                                    "UPSTREAM_PROXY",
-                                                    "UPSTREAM_PROXY_AUTH",
-                                                    "MITMPROXY_TRANSPARENT"};
+constexpr std::array<std::string_view, 10> kReserved{"RULES",
+                                                     "POLICY_FILE",
+                                                     "TOKEN",
+                                                     "SANDBOX_ID",
+                                                     "MODE",
+                                                     "HTTP_ADDR",
+                                                     "UPSTREAM_PROXY",
+                                                     "UPSTREAM_PROXY_AUTH",
+                                                     "MITMPROXY_TRANSPARENT",
+                                                     "MITMPROXY_INTERCEPTION_MODE"};
 
 bool is_reserved(std::string_view name) {
     return std::ranges::find(kReserved, name.substr(kPrefix.size())) != kReserved.end();

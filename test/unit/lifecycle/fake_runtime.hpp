@@ -37,6 +37,9 @@ class FakeRuntime : public runtime::Runtime {
     }
 
     [[nodiscard]] std::string image_digest(const std::string&) const override { return digest; }
+    [[nodiscard]] std::string interception_mode(const std::string&) const override {
+        return interception;
+    }
 
     Awaitable<Status> destroy(const std::string& id) override {
         destroyed.push_back(id);
@@ -160,6 +163,7 @@ class FakeRuntime : public runtime::Runtime {
     std::map<std::string, runtime::AgentAddress> objects;
     std::map<std::string, runtime::Exit> exits;
     std::string digest;  ///< of every image
+    std::string interception;
     std::optional<Error> create_error;
     std::optional<Error> destroy_error;
     std::optional<runtime::Exit> exit_while_creating;

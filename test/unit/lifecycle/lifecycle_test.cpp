@@ -57,6 +57,27 @@ TEST_CASE("create: what the image's name meant is told, also to a server that be
     CHECK(f.store->load_sandboxes()->front().sandbox.image_digest == f.runtime.digest);
 }
 
+TEST_CASE("create: what the runtime confirms of interception is told, and nothing else") {
+    LifecycleFixture f;
+    f.runtime.interception = GENERATE("", "all", "credential-bound");
+    f.start();
+    const std::string wanted =
+        R"("credentialProxy":{"interceptionMode":")" + f.runtime.interception + "\"}";
+    Result<Lifecycle::Created> made = Error();
+    f.loop.run([&]() -> Awaitable<void> {
+        auto request = f.request();
+        request.credential_bound = true;
+        made = co_await f.life->create(std::move(request), std::nullopt);
+    });
+    REQUIRE(made);
+    const bool told = !f.runtime.interception.empty();
+    CHECK((made->json.find(wanted) != std::string::npos) == told);
+    CHECK((made->json.find("credentialProxy") != std::string::npos) == told);
+    CHECK((std::string(f.life->get(made->id).value()).find(wanted) != std::string::npos) == told);
+    CHECK(f.store->load_sandboxes()->front().sandbox.interception_mode == f.runtime.interception);
+    CHECK(f.runtime.specs[0].credential_bound);
+}
+
 TEST_CASE("create: a failure of the runtime leaves no row and names its code") {
     LifecycleFixture f;
     f.start();

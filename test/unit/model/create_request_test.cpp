@@ -136,6 +136,12 @@ TEST_CASE("create: every field's rule is checked and named") {
          "value_error", "body.networkPolicy.egress.0"},
         {R"("credentialProxy":{"enabled":false,"interceptionMode":"all"})", "value_error",
          "body.credentialProxy.interceptionMode"},
+        {R"("credentialProxy":{"interceptionMode":"credential-bound"})", "value_error",
+         "body.credentialProxy.interceptionMode"},
+        {R"("networkPolicy":{},"credentialProxy":{"enabled":true,"interceptionMode":"some"})",
+         "string_pattern_mismatch", "body.credentialProxy.interceptionMode"},
+        {R"("networkPolicy":{},"credentialProxy":{"enabled":true,"interceptionMode":1})",
+         "string_type", "body.credentialProxy.interceptionMode"},
         {R"("credentialProxy":{"enable":true})", "extra_forbidden", "body.credentialProxy.enable"},
         {R"("volumes":[{"name":"a","mountPath":"/a","host":{"path":"/x"},"readonly":true}])",
          "extra_forbidden", "body.volumes.0.readonly"},
@@ -173,6 +179,18 @@ TEST_CASE("create: members that are null are absent, also those of newer clients
              R"("volumes":[{"name":"a","mountPath":"/a","host":{"path":"/x"},"newer":null}])"));
     REQUIRE(request.network_policy);
     CHECK(request.network_policy->egress[0].ports.empty());
+}
+
+TEST_CASE("create: which connections are intercepted") {
+    const auto bound = [](const std::string& proxy) {
+        return request_of(
+                   with(R"("networkPolicy":{},"credentialProxy":{"enabled":true)" + proxy + "}"))
+            .credential_bound;
+    };
+    CHECK_FALSE(bound(""));
+    CHECK_FALSE(bound(R"(,"interceptionMode":null)"));
+    CHECK_FALSE(bound(R"(,"interceptionMode":"all")"));
+    CHECK(bound(R"(,"interceptionMode":"credential-bound")"));
 }
 
 TEST_CASE("create: rules have ports, and a target or not") {

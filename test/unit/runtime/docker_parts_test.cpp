@@ -144,6 +144,26 @@ TEST_CASE("a network policy needs its configuration", "[runtime][docker]") {
     CHECK(is_transparent(spec));
 }
 
+TEST_CASE("our own sidecar is told which connections to intercept", "[runtime][docker]") {
+    SandboxSpec spec;
+    spec.network_policy.emplace();
+    DockerOptions options;
+    CHECK(interception_mode(spec).empty());
+    spec.credential_proxy = true;
+    CHECK(interception_mode(spec) == "all");
+    spec.credential_bound = true;
+    CHECK(interception_mode(spec) == "credential-bound");
+    CHECK(check_network_policy(spec, options));
+    const auto text = json::serialize(sidecar_body(spec, options, SidecarPlan()));
+    CHECK(text.find("OPENSANDBOX_EGRESS_MITMPROXY_INTERCEPTION_MODE=credential-bound") !=
+          std::string::npos);
+    options.egress_image = "egress:1";
+    options.egress_mode = "dns+nft";
+    const auto refused = check_network_policy(spec, options);
+    CHECK(wire_of(refused) == "SANDBOX::INVALID_PARAMETER");
+    CHECK(refused.error().message().find("interceptionMode") != std::string::npos);
+}
+
 TEST_CASE("a sidecar is told the policy and guards the ports", "[runtime][docker]") {
     SandboxSpec spec;
     spec.id = "x";

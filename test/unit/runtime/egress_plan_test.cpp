@@ -57,6 +57,20 @@ TEST_CASE("credentialProxy turns interception on, once, whatever the request's e
     CHECK(is_intercepted(*plan));
 }
 
+TEST_CASE("the interception mode goes with the settings, and to copies") {
+    constexpr const char* kMode = "OPENSANDBOX_EGRESS_MITMPROXY_INTERCEPTION_MODE";
+    SandboxSpec spec = guarded();
+    CHECK(interception_mode(*plan_egress(spec, {}, {})).empty());
+    spec.credential_proxy = true;
+    CHECK(interception_mode(*plan_egress(spec, {}, {})) == "all");
+    spec.credential_bound = true;
+    const auto plan = plan_egress(spec, {}, {});
+    REQUIRE(plan);
+    CHECK(plan->environment == Environment{{kTransparent, "true"}, {kMode, "credential-bound"}});
+    CHECK(interception_mode(*plan) == "credential-bound");
+    CHECK(interception_mode(*plan_egress(SandboxSpec(), *plan, {})) == "credential-bound");
+}
+
 TEST_CASE("unverified servers go with neither credentials nor an upstream proxy") {
     SandboxSpec spec = guarded();
     spec.egress_env = {{kTransparent, "1"}, {kInsecure, "yes"}};

@@ -63,6 +63,26 @@ TEST_CASE("everything set on create is sent") {
     CHECK(object.at("networkPolicy").at("defaultAction") == "deny");
     CHECK(object.at("volumes").at(0).at("name") == "v");
     CHECK(object.at("credentialProxy").at("enabled") == true);
+    CHECK_FALSE(object.at("credentialProxy").get_object().contains("interceptionMode"));
+    options.interception_mode = "credential-bound";
+    CHECK(parsed(*wire::encode_create(options)).at("credentialProxy").at("interceptionMode") ==
+          "credential-bound");
+}
+
+TEST_CASE("an interception mode that the server does not confirm is an error") {
+    const std::string bound =
+        R"({"id":"x","credentialProxy":{"interceptionMode":"credential-bound"}})";
+    CHECK(wire::check_interception_mode("", "{}"));
+    CHECK(wire::check_interception_mode("all", "{}"));
+    CHECK(wire::check_interception_mode("credential-bound", bound));
+    for (const auto& [wanted, reply] : std::vector<std::pair<std::string, std::string>>{
+             {"all", bound},
+             {"credential-bound", R"({"id":"x"})"},
+             {"credential-bound", R"({"credentialProxy":{"interceptionMode":"all"}})"}}) {
+        const Status refused = wire::check_interception_mode(wanted, reply);
+        REQUIRE_FALSE(refused);
+        CHECK(refused.error().wire_code() == "INTERCEPTION_MODE_MISMATCH");
+    }
 }
 
 TEST_CASE("a template brings its own limits and entrypoint") {

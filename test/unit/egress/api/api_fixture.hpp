@@ -54,6 +54,12 @@ struct ApiWorld {
         services.vault_requires_tls = true;
         services.unhealthy = [this] { return unhealthy; };
         services.metrics = [] { return std::string("a 1\n"); };
+        services.mark_vault = [this](bool held) -> Awaitable<Status> {
+            if (fail_marking) co_return Error(ErrorCode::io, "no room");
+            vault_steps.push_back(held ? "held" : "not held");
+            co_return Status();
+        };
+        services.vault_changed = [this] { vault_steps.push_back("changed"); };
         api.emplace(std::move(services));
         conditions.api_token = conditions.interception = conditions.ready = true;
         conditions.filtering = true;
@@ -87,6 +93,8 @@ struct ApiWorld {
     std::optional<std::string> unhealthy;
     std::vector<std::string_view> enforced;
     int fail_enforcing = 0;
+    std::vector<std::string> vault_steps;
+    bool fail_marking = false;
     std::optional<Api> api;
     std::optional<TestServer> server;
 };

@@ -57,3 +57,43 @@ TEST_CASE("a vault is written only where it is safe", "[egress]") {
     CHECK(status_of_answer(world.ask("POST", "/credential-vault", R"({"other":1})")) == "400");
     CHECK(status_of_answer(world.ask("POST", "/credential-vault", kCreate)) == "201");
 }
+
+TEST_CASE("that there is a vault is kept before it is, and told when it changed", "[egress]") {
+    using Steps = std::vector<std::string>;
+    ApiWorld world;
+    allow_host(world);
+    world.fail_marking = true;
+    CHECK(status_of_answer(world.ask("POST", "/credential-vault", kCreate)) == "500");
+    CHECK(status_of_answer(world.ask("GET", "/credential-vault")) == "404");
+    world.fail_marking = false;
+    CHECK(
+        status_of_answer(world.ask("POST", "/credential-vault",
+                                   R"({"bindings":[{"name":"b","match":{"hosts":["api.test.com"]},)"
+                                   R"("auth":{"type":"bearer","credential":"none"}}]})")) == "400");
+    CHECK(std::exchange(world.vault_steps, {}) == Steps{"held", "not held"});
+    CHECK(status_of_answer(world.ask("POST", "/credential-vault", kCreate)) == "201");
+    CHECK(status_of_answer(world.ask("PATCH", "/credential-vault", "{}")) == "200");
+    CHECK(std::exchange(world.vault_steps, {}) == Steps{"held", "changed", "changed"});
+    CHECK(status_of_answer(world.ask("DELETE", "/credential-vault")) == "204");
+    CHECK(world.vault_steps == Steps{"changed", "not held"});
+}
+
+TEST_CASE("a vault that is lost is written again or removed, and not read", "[egress]") {
+    ApiWorld world;
+    allow_host(world);
+    world.vault.lose();
+    for (const auto* target : {"/credential-vault", "/credential-vault/bindings"}) {
+        const std::string read = world.ask("GET", target);
+        CHECK(status_of_answer(read) == "503");
+        CHECK_THAT(body_of(read), Catch::StartsWith("CREDENTIAL_REVISION_INDETERMINATE: "));
+    }
+    CHECK(status_of_answer(world.ask("PATCH", "/credential-vault", R"({"expectedRevision":1})")) ==
+          "503");
+    if (GENERATE(false, true)) {
+        CHECK(status_of_answer(world.ask("POST", "/credential-vault", kCreate)) == "201");
+        CHECK(status_of_answer(world.ask("GET", "/credential-vault")) == "200");
+    } else {
+        CHECK(status_of_answer(world.ask("DELETE", "/credential-vault")) == "204");
+        CHECK(status_of_answer(world.ask("GET", "/credential-vault")) == "404");
+    }
+}

@@ -74,3 +74,21 @@ TEST_CASE("a request must not set what is not its own", "[egress]") {
     CHECK(file.error().code() == ErrorCode::unsupported);
     CHECK_FALSE(parse_request_environment({{"OPENSANDBOX_EGRESS_MITMPROXY_EXTRA_PORTS", "http"}}));
 }
+
+TEST_CASE("which connections are intercepted is for the request to say", "[egress]") {
+    constexpr const char* kMode = "OPENSANDBOX_EGRESS_MITMPROXY_INTERCEPTION_MODE";
+    const auto defaults =
+        sandbox_defaults([&](std::string_view name) -> std::optional<std::string> {
+            if (name == kMode) return "credential-bound";
+            return std::nullopt;
+        });
+    CHECK(defaults.empty());
+    const auto parsed = parse_request_environment(
+        {{"OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT", "1"}, {kMode, "credential-bound"}});
+    REQUIRE(parsed);
+    CHECK(parsed->options.credential_bound);
+    // What an operator says of ports for all does not turn into something else.
+    CHECK_FALSE(parse_request_environment(
+        {{"OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT", "1"}, {kMode, "credential-bound"}},
+        {{"OPENSANDBOX_EGRESS_MITMPROXY_EXTRA_PORTS", "8443"}}));
+}

@@ -32,7 +32,14 @@ class TableGate final : public Gate {
         return misplaced.count(std::string(host)) == 0;
     }
 
+    Interest interest(ClientId, std::string_view host, std::uint16_t) override {
+        auto found = interests.find(std::string(host));
+        return found == interests.end() ? interest_of_others : found->second;
+    }
+
     ClientId expected_client = 7;
+    std::map<std::string, Interest> interests;
+    Interest interest_of_others = Interest::any;
     std::map<std::string, Action> names;
     std::set<std::string> misplaced;
     Action addresses = Action::deny;

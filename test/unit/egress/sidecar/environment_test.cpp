@@ -214,3 +214,36 @@ TEST_CASE("truth has five words") {
     for (const char* text : {"", "0", "false", "no", "2", "enabled"})
         CHECK_FALSE(is_truthy(text));
 }
+
+TEST_CASE("credentials decide what is intercepted only where they can", "[egress]") {
+    constexpr const char* kMode = "MITMPROXY_INTERCEPTION_MODE";
+    const auto with = [&](Variables more) {
+        more.emplace(kMode, "credential-bound");
+        more.emplace("MITMPROXY_TRANSPARENT", "1");
+        return more;
+    };
+    CHECK_FALSE(options({{"MITMPROXY_TRANSPARENT", "1"}}).credential_bound);
+    CHECK_FALSE(options({{"MITMPROXY_TRANSPARENT", "1"}, {kMode, "all"}}).credential_bound);
+    CHECK(options(with({})).credential_bound);
+    CHECK(options(with({{"MITMPROXY_EXTRA_PORTS", "443"}})).credential_bound);
+    CHECK(options(with({{"MITMPROXY_IGNORE_HOSTS", "a.test,*.b.test"}})).credential_bound);
+    CHECK_THAT(refusal({{kMode, "some"}}), Catch::Contains("must be all or credential-bound"));
+    CHECK_THAT(refusal({{kMode, "credential-bound"}}),
+               Catch::Contains("needs MITMPROXY_TRANSPARENT"));
+    CHECK_THAT(refusal(with({{"MITMPROXY_EXTRA_PORTS", "8443"}})), Catch::Contains("EXTRA_PORTS"));
+    CHECK_THAT(refusal(with({{"MITMPROXY_SSL_INSECURE", "1"}})), Catch::Contains("SSL_INSECURE"));
+    CHECK_THAT(refusal(with({{"MITMPROXY_IGNORE_HOSTS", "^bank"}})),
+               Catch::Contains("PASSTHROUGH_HOSTS"));
+}
+
+TEST_CASE("hosts that are passed through are listed in JSON as well", "[egress]") {
+    constexpr const char* kHosts = "MITMPROXY_PASSTHROUGH_HOSTS";
+    CHECK(options({{"MITMPROXY_IGNORE_HOSTS", "^x"}, {kHosts, R"(["a.test","*.B.test"])"}})
+              .pass_through == std::vector<std::string>{"^x", "a.test", "*.B.test"});
+    CHECK(options({{kHosts, "[]"}}).pass_through.empty());
+    for (const char* text : {"a.test", "{}", "[1]", R"(["^a"])", R"(["*"])", R"(["a.*.test"])",
+                             R"(["127.0.0.1"])", R"([""])"}) {
+        INFO(text);
+        CHECK_THAT(refusal({{kHosts, text}}), Catch::Contains("must be a JSON list"));
+    }
+}

@@ -1,6 +1,7 @@
 #include "egress/vault/vault.hpp"
 
 #include "egress/vault/vault_json.hpp"
+#include "support/catch_result.hpp"
 #include "unit/egress/vault/vaults.hpp"
 
 using namespace opensandbox::egress;
@@ -256,4 +257,82 @@ TEST_CASE("a new policy must go on covering the bindings") {
     CHECK(refused.error().code() == ErrorCode::invalid_argument);
     CHECK_THAT(refused.error().message(),
                Catch::StartsWith("credential vault policy validation: binding \"b\": "));
+}
+
+TEST_CASE("a vault that decides what is intercepted asks which revision is changed", "[egress]") {
+    VaultSettings settings;
+    settings.credential_bound = GENERATE(false, true);
+    Vault vault(settings);
+    REQUIRE(test::create(vault, credential("key", "value"), ""));
+    const auto blind = vault.change(VaultMutation(), test::open_policy());
+    CHECK(blind.has_value() != settings.credential_bound);
+    if (!blind) CHECK(blind.error().code() == ErrorCode::conflict);
+    VaultMutation named;
+    named.expected_revision = (*vault.state())->revision;
+    CHECK(vault.change(std::move(named), test::open_policy()));
+}
+
+TEST_CASE("a vault says what is known of it", "[egress]") {
+    VaultSettings settings;
+    settings.credential_bound = true;
+    Vault vault(settings);
+    CHECK(to_string(vault.standing()) == "active-empty");
+    CHECK_FALSE(vault.is_held());
+    vault.lose();
+    CHECK(vault.is_held());
+    CHECK(to_string(vault.standing()) == "bootstrapping");
+    const auto read = vault.state();
+    REQUIRE_FALSE(read);
+    CHECK(read.error().code() == ErrorCode::unavailable);
+    CHECK(read.error().message().starts_with("CREDENTIAL_REVISION_INDETERMINATE"));
+    VaultMutation change;
+    change.expected_revision = 1;
+    CHECK(vault.change(std::move(change), test::open_policy()).error().code() ==
+          ErrorCode::unavailable);
+    // A refused one makes nothing known.
+    CHECK_FALSE(test::create(
+        vault, "",
+        binding("b", "'hosts':['api.example.com']", "'type':'bearer','credential':'none'")));
+    CHECK(vault.standing() == VaultStanding::bootstrapping);
+    SECTION("it is written again") {
+        REQUIRE(test::create(
+            vault, credential("key", "value"),
+            binding("b", "'hosts':['api.example.com']", "'type':'bearer','credential':'key'")));
+        CHECK(to_string(vault.standing()) == "active");
+        CHECK((*vault.state())->revision == 1);
+    }
+    SECTION("it is known to be gone") {
+        CHECK(vault.remove());
+        CHECK(vault.standing() == VaultStanding::active_empty);
+        CHECK(vault.remove().error().code() == ErrorCode::not_found);
+    }
+}
+
+TEST_CASE("a binding tells the connections that it wants read", "[egress]") {
+    const auto vault =
+        test::active(credential("key", "value"),
+                     binding("a", "'hosts':['api.example.com','*.example.org']",
+                             "'type':'bearer','credential':'key'") +
+                         "," +
+                         binding("b", "'hosts':['plain.example.com'],'schemes':['http']",
+                                 "'type':'bearer','credential':'key'"));
+    CHECK(vault->concerns("https", 443, "api.example.com"));
+    CHECK(vault->concerns("https", 443, "a.b.example.org"));
+    CHECK_FALSE(vault->concerns("https", 443, "example.org"));
+    CHECK_FALSE(vault->concerns("https", 443, "other.example.com"));
+    CHECK_FALSE(vault->concerns("https", 80, "api.example.com"));
+    CHECK_FALSE(vault->concerns("https", 443, "plain.example.com"));
+    CHECK_FALSE(vault->concerns("https", 443, ""));
+}
+
+TEST_CASE("where bindings decide what is intercepted, https is at port 443", "[egress]") {
+    VaultSettings settings;
+    settings.credential_bound = GENERATE(false, true);
+    Vault vault(settings);
+    const auto made =
+        test::create(vault, credential("key", "value"),
+                     binding("b", "'hosts':['api.example.com'],'schemes':['https'],'ports':[80]",
+                             "'type':'bearer','credential':'key'"));
+    CHECK(made.has_value() != settings.credential_bound);
+    if (!made) CHECK(made.error().message().find("port 443 alone") != std::string::npos);
 }
