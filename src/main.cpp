@@ -4,6 +4,8 @@
 #include "mcp/role.hpp"
 #include "runtime/native/gvisor/gvisor_slot.hpp"
 #include "runtime/native/native_runtime.hpp"
+#include "runtime/native/slot/broker_process.hpp"
+#include "runtime/native/slot/slot_process.hpp"
 #include "server/serve.hpp"
 
 #include <algorithm>
@@ -33,6 +35,8 @@ constexpr std::array kRoles{
     Role{"opensandbox-mcp", opensandbox::mcp::main},
     Role{"guest", opensandbox::runtime::native::guest_main},
     Role{"spawner", opensandbox::runtime::native::spawner_main},
+    Role{"slot", opensandbox::runtime::native::slot_main},
+    Role{"broker", opensandbox::runtime::native::broker_main},
     Role{"enforcer", opensandbox::runtime::native::enforcer_main},
     Role{"uplink", opensandbox::runtime::native::uplink_main},
 };

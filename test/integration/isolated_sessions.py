@@ -12,7 +12,7 @@ import pytest
 
 from integration.isolation import NAMES, PROBE, REFUSALS
 from support.client import Finished
-from support.processes import agent_process
+from support.processes import agent_process, memory_layout, slot_processes
 from support.server import Sandbox
 from support.shell import eventually
 
@@ -79,6 +79,17 @@ def broker_of(sandbox):
         if numbers[-1] == str(inner):
             return inner, int(pid)
     raise AssertionError("no broker on the host")
+
+
+def test_a_broker_shares_the_layout_of_its_memory_with_none(server, inside):
+    with Session(inside):
+        _, broker = broker_of(inside)
+        others = [server.spawner(), *slot_processes(server)]
+        assert broker in others
+        layouts = [memory_layout(pid) for pid in others]
+    for part in ("stack", "vdso"):
+        places = [layout[part] for layout in layouts]
+        assert len(set(places)) == len(places), (part, layouts)
 
 
 @pytest.fixture(scope="module", params=["strict", "balanced"])

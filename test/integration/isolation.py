@@ -5,6 +5,7 @@ import errno
 import hashlib
 import json
 import os
+import shutil
 import socket
 import subprocess
 import threading
@@ -15,7 +16,8 @@ import pytest
 
 from support import rootfs
 from support.namespace import Elsewhere, reachable
-from support.processes import agent_process
+from support.processes import agent_process, memory_layout, slot_processes
+from support.server import EXECUTABLE
 from support.shell import eventually, run
 
 # Runs inside. Every attempt prints the errno it failed with, or 0 when it was allowed.
@@ -195,6 +197,41 @@ def test_process_1_cannot_be_killed_from_inside(server, signal):
     with server.create() as sandbox:
         sandbox.run(f"kill -{signal} 1")
         assert sandbox.sh("echo alive") == "alive\n"
+
+
+def test_no_two_share_the_layout_of_their_memory(server):
+    """What is learned of one agent says nothing about another, nor about the spawner."""
+    with server.create(), server.create():
+        slots = slot_processes(server)
+        assert len(slots) >= 2
+        layouts = [memory_layout(pid) for pid in [server.spawner(), *slots]]
+    for part in ("stack", "vdso"):
+        places = [layout[part] for layout in layouts]
+        assert len(set(places)) == len(places), (part, layouts)
+    # It has some thousand places only: two may meet.
+    heaps = [layout["heap"] for layout in layouts]
+    assert len(set(heaps)) >= len(heaps) - 1, layouts
+
+
+def test_the_executable_may_be_roots_alone(make_server, scratch):
+    """Root of a sandbox is somebody else, who may not execute it, and yet becomes it."""
+    executable = Path(shutil.copy(EXECUTABLE, scratch / "opensandbox-of-root"))
+    executable.chmod(0o700)
+    server = make_server("private", executable=executable)
+    with server.create() as sandbox:
+        assert sandbox.sh("id -u") == "0\n"
+        assert os.readlink(f"/proc/{agent_process(sandbox)}/exe").startswith("/memfd:opensandbox")
+
+
+def test_an_agent_shows_the_host_what_it_is_and_nobody_more(server, inside):
+    """Started anew in its slot: same program and name, no settings of the host's, no descriptor."""
+    for pid in slot_processes(server):
+        process = Path(f"/proc/{pid}")
+        assert os.readlink(process / "exe") == os.readlink(f"/proc/{server.spawner()}/exe")
+        assert (process / "comm").read_text() == "opensandbox\n"
+        assert (process / "cmdline").read_bytes().rstrip(b"\0") == b"opensandbox exec"
+        assert (process / "environ").read_bytes().rstrip(b"\0") == b""
+    assert inside.sh("cat /proc/1/comm; tr -d '\\0' < /proc/1/cmdline") == "opensandbox\nopensandbox exec"
 
 
 def test_no_file_of_the_host_is_visible(server, inside):

@@ -3,6 +3,7 @@ The tests of isolation.py that need no network are run here once more."""
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,6 +19,7 @@ from integration.isolation import (  # noqa: F401: collected here, with this mod
     test_no_secret_of_the_hosts_etc_is_visible, test_no_signal_reaches_a_process_of_the_host,
     test_no_socket_of_the_host_is_visible, test_process_1_cannot_be_killed_from_inside,
     test_the_agents_token_is_needed_and_not_to_be_found_inside, test_namespaces_are_its_own,
+    test_no_two_share_the_layout_of_their_memory, test_an_agent_shows_the_host_what_it_is_and_nobody_more,
     test_nothing_of_the_host_is_open_inside, test_device_files_of_an_image_do_not_open,
 )
 from support import kernel_objects, rootfs
@@ -42,10 +44,10 @@ def make_server(user):
     """Makes servers of the user that are gone, with all they made, when the module ends."""
     servers = []
 
-    def make(name="server", **options):
+    def make(name="server", executable=user.executable, **options):
         directory = user.home / f"{name}-{len(servers)}"
-        server = Server(directory, user=user, executable=user.executable,
-                        launcher=user.launcher([(user.shut_tun, "/dev/net/tun")]), **options)
+        server = Server(directory, user=user, launcher=user.launcher([(user.shut_tun, "/dev/net/tun")]),
+                        executable=executable, **options)
         # Without a word of configuration about it, as the user would start it.
         del server.settings["native"]["state_dir"]
         server.state.rmdir()
@@ -89,6 +91,20 @@ def test_nothing_of_it_runs_as_root(server, user, sandbox):
     assert mine[:3] == ["0", str(user.uid), "1"]
     for path in server.state.rglob("*"):
         assert user.owns(path.lstat().st_uid), path
+
+
+def test_the_executable_may_be_its_users_alone(make_server, user):
+    """Root of a sandbox is somebody else, who may not execute it, and yet becomes it."""
+    private = user.home / "private"
+    private.mkdir()
+    os.chown(private, user.uid, user.uid)
+    executable = Path(shutil.copy(user.executable, private))
+    os.chown(executable, user.uid, user.uid)
+    executable.chmod(0o700)
+    server = make_server("private", executable=executable)
+    with server.create() as sandbox:
+        assert sandbox.sh("id -u") == "0\n"
+        assert os.readlink(f"/proc/{agent_process(sandbox)}/exe").startswith("/memfd:opensandbox")
 
 
 def test_the_state_is_private(server):

@@ -53,3 +53,24 @@ def tree_proportional_kib(pid):
             continue
         waiting += children_of(pid)
     return total
+
+
+def slot_processes(server):
+    """What a server's spawner has put into pid namespaces of others: its slots' first processes, whether
+    they are sandboxes yet or not, and the brokers beside them."""
+    from support.server import children_of
+
+    spawner = server.spawner()
+    own = os.readlink(f"/proc/{spawner}/ns/pid")
+    return [pid for pid in children_of(spawner) if os.readlink(f"/proc/{pid}/ns/pid") != own]
+
+
+def memory_layout(pid):
+    """Where the kernel put what it puts anywhere: the stack's first page, the heap, and its own code,
+    which is where other mappings begin."""
+    first = {}
+    for line in Path(f"/proc/{pid}/maps").read_text().splitlines():
+        first.setdefault(line.split()[-1], int(line.split("-")[0], 16))
+    # The stack grows down: only its other end stays.
+    stat = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+    return {"stack": int(stat[25]), "heap": first["[heap]"], "vdso": first["[vdso]"]}

@@ -89,7 +89,18 @@ std::vector<Message> samples() {
         EnforcerStart{"t", "10.77.0.1", "fd77::1", 1, 2, 3, {{"A", "1"}}},
         GuardRequest{17, "x", "osb1", {"10.77.0.2"}, sample_create().egress},
         ReleaseRequest{"x"},
-        SettleRequest{}};
+        SettleRequest{},
+        SlotTerms{"10.77.0.2",
+                  "10.77.0.1",
+                  "fd77::2",
+                  "fd77::1",
+                  true,
+                  "nameserver 10.77.0.1\n",
+                  false,
+                  true,
+                  false,
+                  true,
+                  {{6, 1, 2, 0x7fff0000}}}};
 }
 
 }  // namespace
@@ -113,6 +124,12 @@ TEST_CASE("every message comes back as it was sent", "[runtime][protocol]") {
     CHECK(request.egress.wanted);
     CHECK(request.egress.token == "token");
     CHECK(request.authority == "-----BEGIN");
+    const auto terms = decode(encode(samples().back()));
+    REQUIRE(succeeded(terms));
+    const auto& filter = std::get<SlotTerms>(*terms).filter;
+    REQUIRE(filter.size() == 1);
+    CHECK(std::tuple(filter[0].code, filter[0].jt, filter[0].jf, filter[0].k) ==
+          std::tuple(6, 1, 2, 0x7fff0000));
 }
 
 TEST_CASE("a message that is cut short or has bytes left over is refused", "[runtime][protocol]") {

@@ -107,7 +107,7 @@ Status make_temporary(int root) {
     return check(::fchmodat(root, "tmp", 01777, 0), "chmod /tmp");
 }
 
-Status prepare(const Host& host, SlotId slot, const CreateRequest& request, Activation& tree) {
+Status prepare(const SlotTerms& terms, const CreateRequest& request, Activation& tree) {
     if (auto s = make_directories(); !s) return s;
     auto root = attach_root(tree);
     if (!root) return root.error().within("root");
@@ -115,8 +115,8 @@ Status prepare(const Host& host, SlotId slot, const CreateRequest& request, Acti
     tree.root.reset();
     tree.usr.reset();
     if (auto s = attach_volumes(tree.volumes); !s) return s;
-    if (auto s = write_names(host, slot, request.hostname); !s) return s;
-    if (host.network()) {
+    if (auto s = write_names(terms, request.hostname); !s) return s;
+    if (!terms.address.empty()) {
         if (auto s = limit_network(request); !s) return s.error().within("network");
     }
     if (auto s = leave_network(); !s) return s.error().within("network");
@@ -149,15 +149,15 @@ std::vector<agent::Publication> relays(const CreateRequest& request, Given& give
 }
 
 /// It still hands bytes on, and reaps.
-Status fence_in(const Host& host) {
+Status fence_in(const SlotTerms& terms) {
     if (auto s = check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs"); !s) return s;
     if (auto s = drop_capabilities(0); !s) return s;
-    return install_seccomp_filter(host.filter);
+    return install_seccomp_filter(terms.filter);
 }
 
 }  // namespace
 
-void run_gvisor_slot(const Host& host, SlotId slot, std::vector<UniqueFd> programs) {
+void run_gvisor_slot(const SlotTerms& terms, std::vector<UniqueFd> programs) {
     std::vector<UniqueFd> descriptors;
     Message message = next_message(&descriptors);
     auto* request = std::get_if<CreateRequest>(&message);
@@ -168,17 +168,17 @@ void run_gvisor_slot(const Host& host, SlotId slot, std::vector<UniqueFd> progra
     auto given = sort_out(*request, std::move(descriptors));
     if (!given) fail(number, given.error());
     if (auto s = attach(programs[1], gvisor_agent_source); !s) fail(number, s.error());
-    if (auto s = prepare(host, slot, *request, given->tree); !s) fail(number, s.error());
+    if (auto s = prepare(terms, *request, given->tree); !s) fail(number, s.error());
     GvisorRunner::Parts parts;
     parts.runsc = std::move(programs[0]);
     parts.publications = relays(*request, *given);
     parts.output = std::move(given->output);
     parts.end = std::move(given->end);
-    auto file = request_file(std::move(*request), host.filter);
+    auto file = request_file(std::move(*request), terms.filter);
     if (!file) fail(number, file.error());
     parts.request = std::move(*file);
     GvisorRunner runner(number, std::move(parts));
-    ::_exit(runner.run([&host] { return fence_in(host); }));
+    ::_exit(runner.run([&terms] { return fence_in(terms); }));
 }
 
 }  // namespace opensandbox::runtime::native

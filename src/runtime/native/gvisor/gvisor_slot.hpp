@@ -1,16 +1,16 @@
 #pragma once
 
 #include "base/unique_fd.hpp"
-#include "runtime/native/spawner/host.hpp"
+#include "runtime/native/spawner/protocol.hpp"
 
 #include <vector>
 
 namespace opensandbox::runtime::native {
 
-/// A blank under gVisor: waits for a CreateRequest as run_slot() does, with a file for
+/// A blank under gVisor: waits for a CreateRequest as slot_main() does, with a file for
 /// gvisor_end_file after the output log, runs `runsc` in its own namespaces, hands connections on
 /// to the agent inside, and ends with its code. `programs` are those of GvisorPrograms.
-[[noreturn]] void run_gvisor_slot(const Host& host, SlotId slot, std::vector<UniqueFd> programs);
+[[noreturn]] void run_gvisor_slot(const SlotTerms& terms, std::vector<UniqueFd> programs);
 
 /// The hidden role `guest`: process 1 in gVisor's kernel. Becomes the sandbox's agent; says
 /// SlotReady and, when the entrypoint ended, a DoneReply with its code.

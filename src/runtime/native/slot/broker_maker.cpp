@@ -4,12 +4,13 @@
 #include "runtime/native/layer/overlay.hpp"
 #include "runtime/native/slot/broker_process.hpp"
 #include "runtime/native/slot/id_map.hpp"
+#include "runtime/native/slot/slot_terms.hpp"
+#include "runtime/native/spawner/message_socket.hpp"
 
 #include <linux/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include <array>
 #include <cerrno>
 #include <csignal>
 #include <fcntl.h>
@@ -78,30 +79,26 @@ Result<ClonedChild> clone_beside(int agent, int cgroup) {
 
 }  // namespace
 
-Result<BrokerParts> start_broker(const Host& host, SlotId slot, int control, int agent, pid_t pid) {
+Result<BrokerParts> start_broker(const Host& host, int program, SlotId slot, int control, int agent,
+                                 pid_t pid) {
     auto layer = open_session_layer(host, slot, pid);
     if (!layer) return layer.error().within("layer of sessions");
     const auto cgroup = SlotCgroup::adopt(host.cgroups, slot_name(slot));
     auto place = cgroup.unified_descriptor();
     if (!place) return place.error();
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) < 0) return last_error("pipe");
-    UniqueFd go(ends[0]);
-    const UniqueFd start(ends[1]);
+    auto pair = message_pair();
+    if (!pair) return pair.error();
     BrokerSeed seed;
     seed.control = control;
     seed.agent = agent;
-    seed.go = go.get();
     seed.layer = layer->get();
+    seed.terms = pair->second.get();
     auto open_files = open_files_of(pid);
     if (!open_files) return open_files.error();
     seed.open_files = *open_files;
     auto child = clone_beside(agent, place->get());
     if (!child) return child.error();
-    if (child->pid == 0) {
-        ::close(start.get());
-        run_broker_process(host, seed);
-    }
+    if (child->pid == 0) run_broker_process(program, seed);
     BrokerParts parts;
     parts.pid = child->pid;
     parts.pidfd = std::move(child->pidfd);
@@ -112,7 +109,7 @@ Result<BrokerParts> start_broker(const Host& host, SlotId slot, int control, int
     }
     // It was cloned from a process that steps back for others.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(child->pid), 0);
-    (void)!::write(start.get(), "", 1);
+    (void)send_message(pair->first.get(), encode(slot_terms(host, slot)));
     return parts;
 }
 

@@ -5,6 +5,7 @@
 #include "runtime/native/confinement/capabilities.hpp"
 #include "runtime/native/confinement/seccomp_filter.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/kernel/own_program.hpp"
 #include "runtime/native/slot/slot_agent.hpp"
 #include "runtime/native/spawner/message_socket.hpp"
 
@@ -17,6 +18,7 @@
 #include <sys/syscall.h>
 #include <sys/un.h>
 
+#include <array>
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
@@ -33,19 +35,8 @@ namespace {
 constexpr int kept_control = 3;
 constexpr int kept_agent = 4;
 constexpr int kept_layer = 5;
-constexpr int kept_last = 5;
-
-/// Descriptors of the worker, secrets of nobody: all but these few go.
-void keep_descriptors(const BrokerSeed& seed) {
-    // Away from where they are to be first.
-    const int control = ::fcntl(seed.control, F_DUPFD_CLOEXEC, kept_last + 1);
-    const int agent = ::fcntl(seed.agent, F_DUPFD_CLOEXEC, kept_last + 1);
-    const int layer = ::fcntl(seed.layer, F_DUPFD_CLOEXEC, kept_last + 1);
-    ::dup3(control, kept_control, O_CLOEXEC);
-    ::dup3(agent, kept_agent, O_CLOEXEC);
-    ::dup3(layer, kept_layer, O_CLOEXEC);
-    ::close_range(kept_last + 1, ~0U, 0);
-}
+constexpr int kept_terms = 6;
+constexpr int kept = 4;
 
 Status enter_sandbox() {
     constexpr int spaces =
@@ -118,12 +109,18 @@ Status fence_in() {
     return check(::prctl(PR_SET_DUMPABLE, 0), "prctl dumpable");
 }
 
-Result<Door> become_broker(const BrokerSeed& seed) {
+Result<SlotTerms> take_terms() {
+    auto received = receive_message(kept_terms);
+    ::close(kept_terms);
+    if (!received) return received.error();
+    auto message = decode(received->bytes);
+    if (!message) return message.error();
+    if (auto* terms = std::get_if<SlotTerms>(&*message)) return std::move(*terms);
+    return Error(ErrorCode::protocol, "unexpected message");
+}
+
+Result<Door> become_broker() {
     if (auto s = settle_process(); !s) return s.error();
-    keep_descriptors(seed);
-    if (auto s = check(::setrlimit(RLIMIT_NOFILE, &seed.open_files), "limit open files"); !s) {
-        return s.error();
-    }
     if (auto s = enter_sandbox(); !s) return s.error().within("enter the sandbox");
     mount_session_layer();
     ::close(kept_layer);
@@ -144,18 +141,28 @@ void tell_agent(std::string_view text, const UniqueFd* descriptor) {
 
 }  // namespace
 
-void run_broker_process(const Host& host, const BrokerSeed& seed) {
-    char byte = 0;
-    if (::read(seed.go, &byte, 1) != 1) ::_exit(1);
-    auto door = become_broker(seed);
+void run_broker_process(int program, const BrokerSeed& seed) {
+    auto own =
+        keep_for_new_program(std::array{seed.control, seed.agent, seed.layer, seed.terms}, program);
+    if (!own || !await_message(kept_terms)) ::_exit(1);
+    auto limited = check(::setrlimit(RLIMIT_NOFILE, &seed.open_files), "limit open files");
+    const Error failed = limited ? start_anew(*own, "broker") : limited.error();
+    tell_agent(failed.message(), nullptr);
+    ::_exit(1);
+}
+
+int broker_main(int, char**) {
+    if (!adopt_descriptors(kept)) return 2;
+    auto terms = take_terms();
+    auto door = terms ? become_broker() : Result<Door>(terms.error());
     if (!door) {
         tell_agent(door.error().message(), nullptr);
-        ::_exit(1);
+        return 1;
     }
     tell_agent("broker", &door->path);
     agent::BrokerOptions options;
     options.listener = std::move(door->listener);
-    options.filter = host.filter;
+    options.filter = std::move(terms->filter);
     options.capabilities = sandbox_capabilities();
     door->path.reset();
     ::_exit(agent::run_broker(std::move(options)));

@@ -35,20 +35,24 @@ struct BrokerParts {
 };
 
 /// Starts one, in a worker process, whose parent becomes the broker's. `control` is the spawner's
-/// end of the socket of the sandbox's agent, `agent` a pidfd of that and `pid` its number.
-Result<BrokerParts> start_broker(const Host& host, SlotId slot, int control, int agent, pid_t pid);
+/// end of the socket of the sandbox's agent, `agent` a pidfd of that and `pid` its number;
+/// `program` is this executable (kernel/own_program.hpp).
+Result<BrokerParts> start_broker(const Host& host, int program, SlotId slot, int control, int agent,
+                                 pid_t pid);
 
 /// What a broker needs of the host, made for it while it is still nobody's.
 struct BrokerSeed {
     int control = -1;
     int agent = -1;
-    int go = -1;          ///< readable when it is in its cgroups
-    int layer = -1;       ///< a detached mount for the uppers of sessions, or none
+    int layer = -1;       ///< a detached mount for the uppers of sessions
+    int terms = -1;       ///< a socket that SlotTerms come in when it is in its cgroups
     rlimit open_files{};  ///< those of the agent
 };
 
-/// The life of a broker, in the process cloned for it. Tells the agent where it listens, or why it
-/// does not.
-[[noreturn]] void run_broker_process(const Host& host, const BrokerSeed& seed);
+/// The life of a broker, in the process cloned for it: starts `program` anew in the role `broker`.
+[[noreturn]] void run_broker_process(int program, const BrokerSeed& seed);
+
+/// The hidden role `broker`: tells the agent where it listens, or why it does not.
+int broker_main(int argc, char** argv);
 
 }  // namespace opensandbox::runtime::native

@@ -1,3 +1,4 @@
+#include "net/route_socket.hpp"
 #include "runtime/native/confinement/capabilities.hpp"
 #include "runtime/native/confinement/seccomp_filter.hpp"
 #include "runtime/native/confinement/set_id_supervisor.hpp"
@@ -76,18 +77,18 @@ Status write_new(const char* path, std::string_view text) {
     return check(::write(fd.get(), text.data(), text.size()), std::string("write ") + path);
 }
 
-std::string hosts_text(const Host& host, SlotId slot, const std::string& hostname) {
+std::string hosts_text(const SlotTerms& terms, const std::string& hostname) {
     std::string out = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
-                      (host.network() ? host.address(slot).to_string() : "127.0.1.1") + "\t" +
-                      hostname + "\n";
-    if (const auto six = host.address6(slot)) out += six->to_string() + "\t" + hostname + "\n";
+                      (terms.address.empty() ? "127.0.1.1" : terms.address) + "\t" + hostname +
+                      "\n";
+    if (!terms.address6.empty()) out += terms.address6 + "\t" + hostname + "\n";
     return out;
 }
 
 /// hosts, hostname and resolv.conf are mounted from a tmpfs, as container engines do: writing them
 /// to the layer would cost more, and they belong to this sandbox, not to its snapshots.
-Status place_files(int root, const Host& host, SlotId slot, const std::string& hostname) {
-    if (auto s = write_names(host, slot, hostname); !s) return s;
+Status place_files(int root, const SlotTerms& terms, const std::string& hostname) {
+    if (auto s = write_names(terms, hostname); !s) return s;
     for (const char* name : {"hosts", "hostname", "resolv.conf"}) {
         auto target = file_mount_point(root, std::string("etc/") + name);
         if (!target) return target.error();
@@ -99,7 +100,7 @@ Status place_files(int root, const Host& host, SlotId slot, const std::string& h
     return check(::sethostname(hostname.data(), hostname.size()), "sethostname");
 }
 
-Status take_root(const Host& host, SlotId slot, const CreateRequest& request, Activation& parts) {
+Status take_root(const SlotTerms& terms, const CreateRequest& request, Activation& parts) {
     auto attached_root = attach_root(parts);
     if (!attached_root) return attached_root.error();
     const UniqueFd root = std::move(*attached_root);
@@ -111,7 +112,7 @@ Status take_root(const Host& host, SlotId slot, const CreateRequest& request, Ac
             return s.error().within(source);
         }
     }
-    if (auto s = place_files(root.get(), host, slot, request.hostname); !s) return s;
+    if (auto s = place_files(root.get(), terms, request.hostname); !s) return s;
     for (std::size_t i = 0; i < parts.volumes.size(); ++i) {
         UniqueFd volume = std::move(parts.volumes[i]);
         if (!volume) {
@@ -139,12 +140,12 @@ Status set_resource_limits(std::uint64_t open_files) {
 
 /// Where no cgroup counts a sandbox as a whole, the kernel at least counts each process's memory
 /// and each user's processes: both tell of their limits in the manual of setrlimit.
-Status stand_in_for_cgroups(const Host& host, const ResourceLimits& limits) {
-    if (!host.cgroups.limits("memory") && limits.memory_bytes > 0) {
+Status stand_in_for_cgroups(const SlotTerms& terms, const ResourceLimits& limits) {
+    if (terms.memory_by_process && limits.memory_bytes > 0) {
         const rlimit memory{limits.memory_bytes, limits.memory_bytes};
         if (::setrlimit(RLIMIT_DATA, &memory) < 0) return last_error("limit memory");
     }
-    if (!host.cgroups.limits("pids") && limits.pids > 0) {
+    if (terms.processes_by_user && limits.pids > 0) {
         const rlimit processes{limits.pids, limits.pids};
         if (::setrlimit(RLIMIT_NPROC, &processes) < 0) return last_error("limit processes");
     }
@@ -188,8 +189,8 @@ Result<UniqueFd> attach_root(const Activation& parts) {
     return root;
 }
 
-Status write_names(const Host& host, SlotId slot, const std::string& hostname) {
-    if (auto s = write_new("/files/hosts", hosts_text(host, slot, hostname)); !s) return s;
+Status write_names(const SlotTerms& terms, const std::string& hostname) {
+    if (auto s = write_new("/files/hosts", hosts_text(terms, hostname)); !s) return s;
     return write_new("/files/hostname", hostname + "\n");
 }
 
@@ -203,22 +204,20 @@ Status limit_network(const CreateRequest& request) {
     return routes->limit_rate(*link, request.limits.network_rate);
 }
 
-Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequest& request,
+Result<Activated> become_sandbox(const SlotTerms& terms, const CreateRequest& request,
                                  Activation parts) {
-    if (auto s = take_root(host, slot, request, parts); !s) {
+    if (auto s = take_root(terms, request, parts); !s) {
         // A volume is named already.
         return s.error().wire().empty() ? s.error().within("root") : s.error();
     }
     parts = {};
-    if (host.network()) {
+    if (!terms.address.empty()) {
         if (auto s = limit_network(request); !s) return s.error().within("network");
     }
-    if (host.options.rootless) {
-        if (auto s = stand_in_for_cgroups(host, request.limits); !s) {
-            return s.error().within("fence in");
-        }
+    if (auto s = stand_in_for_cgroups(terms, request.limits); !s) {
+        return s.error().within("fence in");
     }
-    return confine(request, host.filter);
+    return confine(request, terms.filter);
 }
 
 Result<Activated> confine(const CreateRequest& request, std::span<const sock_filter> filter) {
@@ -248,8 +247,8 @@ Environment Activated::environment(const CreateRequest& request) const {
     return out;
 }
 
-Status take_names(const Host& host, SlotId slot, const CreateRequest& request) {
-    const std::string hosts = hosts_text(host, slot, request.hostname);
+Status take_names(const SlotTerms& terms, const CreateRequest& request) {
+    const std::string hosts = hosts_text(terms, request.hostname);
     const std::string name = request.hostname + "\n";
     for (const auto& [path, text] :
          {std::pair{"/etc/hosts", &hosts}, std::pair{"/etc/hostname", &name}}) {

@@ -1,5 +1,6 @@
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/slot/slot_process.hpp"
+#include "runtime/native/spawner/host.hpp"
 
 #include <sys/mount.h>
 #include <sys/stat.h>
@@ -35,8 +36,7 @@ Status make_file(const char* path, std::string_view text) {
     return check(::write(fd.get(), text.data(), text.size()), std::string("write ") + path);
 }
 
-Status become_root() {
-    if (::setresgid(0, 0, 0) < 0 || ::setresuid(0, 0, 0) < 0) return last_error("set ids");
+Status leave_groups() {
     if (::setgroups(0, nullptr) < 0) return last_error("setgroups");
     // Now that every hierarchy has its place for this process, none shows above it.
     return check(::unshare(CLONE_NEWCGROUP), "unshare cgroup");
@@ -104,7 +104,7 @@ Status make_devices() {
     return {};
 }
 
-Status configure_network(const Host& host, SlotId slot) {
+Status configure_network(const SlotTerms& terms) {
     auto routes = net::RouteSocket::open();
     if (!routes) return routes.error();
     net::RouteChanges changes;
@@ -114,20 +114,24 @@ Status configure_network(const Host& host, SlotId slot) {
     (void)write_file("proc/sys/net/ipv6/conf/eth0/accept_ra", "0");
     (void)write_file("proc/sys/net/ipv4/ping_group_range", "0 65535");
     (void)write_file("proc/sys/net/ipv4/ip_unprivileged_port_start", "0");
-    if (!host.network()) return routes->apply(changes);
+    if (terms.address.empty()) return routes->apply(changes);
     auto link = routes->link_index("eth0");
     if (!link) return link.error();
-    if (host.ipv6_links) changes.without_own_addresses(*link);
-    changes.set_up(*link)
-        .add_address(*link, host.address(slot), 32)
-        .add_neighbour(*link, host.gateway(), host_mac)
-        .add_route({.destination = host.gateway(), .prefix = 32, .link = *link})
-        .add_default_route(*link, host.gateway());
-    if (host.range6) {
-        changes.add_address(*link, *host.address6(slot), 128)
-            .add_neighbour(*link, host.gateway6(), host_mac)
-            .add_route({.destination = host.gateway6(), .prefix = 128, .link = *link})
-            .add_default_route(*link, host.gateway6());
+    if (terms.ipv6_links) changes.without_own_addresses(*link);
+    changes.set_up(*link);
+    for (const auto& [own, through] :
+         {std::pair{&terms.address, &terms.gateway}, std::pair{&terms.address6, &terms.gateway6}}) {
+        if (own->empty()) continue;
+        boost::system::error_code failed;
+        const net::IpAddress address = boost::asio::ip::make_address(*own, failed);
+        if (failed) return Error(ErrorCode::protocol, "address: " + failed.message());
+        const net::IpAddress gateway = boost::asio::ip::make_address(*through, failed);
+        if (failed) return Error(ErrorCode::protocol, "gateway: " + failed.message());
+        const unsigned whole = address.is_v6() ? 128 : 32;
+        changes.add_address(*link, address, whole)
+            .add_neighbour(*link, gateway, host_mac)
+            .add_route({.destination = gateway, .prefix = whole, .link = *link})
+            .add_default_route(*link, gateway);
     }
     return routes->apply(changes);
 }
@@ -192,20 +196,20 @@ Status leave_host_tree() {
 
 }  // namespace
 
-Status become_blank(const Host& host, SlotId slot) {
-    if (auto s = become_root(); !s) return s.error().within("become root");
+Status become_blank(const SlotTerms& terms) {
+    if (auto s = leave_groups(); !s) return s.error().within("groups");
     // runsc keeps its state and its words here.
     const char* size =
-        host.gvisor() ? "mode=755,size=16m,nr_inodes=1024" : "mode=755,size=1m,nr_inodes=64";
+        terms.gvisor ? "mode=755,size=16m,nr_inodes=1024" : "mode=755,size=1m,nr_inodes=64";
     if (auto s = enter_skeleton(size); !s) return s.error().within("skeleton");
     if (auto s = mount_kernel_file_systems(); !s) return s.error().within("kernel file systems");
     if (auto s = make_devices(); !s) return s.error().within("devices");
-    if (auto s = configure_network(host, slot); !s) return s.error().within("network");
+    if (auto s = configure_network(terms); !s) return s.error().within("network");
     // Under gVisor nobody inside sees these, and runsc needs them whole to have its own.
-    if (!host.gvisor()) {
+    if (!terms.gvisor) {
         if (auto s = mask_paths(); !s) return s.error().within("masked paths");
     }
-    if (auto s = make_file("files/resolv.conf", host.resolver); !s) return s;
+    if (auto s = make_file("files/resolv.conf", terms.resolver); !s) return s;
     if (auto s = leave_host_tree(); !s) return s.error().within("leave the host's tree");
     return {};
 }

@@ -4,12 +4,14 @@
 #include "base/scope_exit.hpp"
 #include "runtime/native/gvisor/gvisor_program.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/kernel/own_program.hpp"
 #include "runtime/native/layer/discarded_layers.hpp"
 #include "runtime/native/layer/layer_image.hpp"
 #include "runtime/native/layer/overlay.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
 #include "runtime/native/slot/id_map.hpp"
 #include "runtime/native/slot/slot_process.hpp"
+#include "runtime/native/slot/slot_terms.hpp"
 #include "runtime/native/spawner/message_socket.hpp"
 
 #include <linux/capability.h>
@@ -137,7 +139,9 @@ Status await_blank(int control) {
 Result<SlotMaker> SlotMaker::open(const Host& host) {
     auto routes = net::RouteSocket::open();
     if (!routes) return routes.error();
-    return SlotMaker(host, std::move(*routes));
+    auto program = open_own_program();
+    if (!program) return program.error();
+    return SlotMaker(host, std::move(*routes), std::move(*program));
 }
 
 Status SlotMaker::add_link(SlotId slot, pid_t pid) {
@@ -225,7 +229,7 @@ Result<SlotParts> SlotMaker::make(SlotId slot, bool usr) {
     if (!place) return place.error();
     auto child = clone_slot(*host_, slot, place->get());
     if (!child) return child.error();
-    if (child->pid == 0) run_slot(*host_, slot, std::move(pair->second));
+    if (child->pid == 0) run_slot(program_.get(), std::move(pair->second));
     pair->second.reset();
     cloned_ = child->pid;
     ScopeExit process_guard([&] { (void)signal_process(child->pidfd.get(), SIGKILL); });
@@ -237,6 +241,10 @@ Result<SlotParts> SlotMaker::make(SlotId slot, bool usr) {
     if (auto s = map_ids(child->pid, host_->id_base(slot), host_->ids); !s) return s.error();
     auto user_namespace = user_namespace_of(child->pid);
     if (!user_namespace) return user_namespace.error();
+    // While it starts anew, the rest is made.
+    if (auto s = send_message(pair->first.get(), encode(slot_terms(*host_, slot))); !s) {
+        return s.error();
+    }
     auto base =
         clone_tree(layer_directory(directory), host_->shift_ids ? user_namespace->get() : -1);
     if (!base) return base.error();

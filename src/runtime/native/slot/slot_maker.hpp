@@ -43,13 +43,15 @@ class SlotMaker {
     Result<SlotParts> make(SlotId slot, bool usr);
     /// The process that the last make() cloned, or 0. Its parent must reap it also after a failure.
     [[nodiscard]] pid_t cloned() const { return cloned_; }
+    /// This executable, for processes that start it anew.
+    [[nodiscard]] int program() const { return program_.get(); }
     /// Removes link, cgroups and directory, whichever exist; ends what still runs there. Without
     /// `files` the directory is only put aside (DiscardedLayers).
     Status remove(SlotId slot, bool files);
 
   private:
-    SlotMaker(const Host& host, net::RouteSocket routes)
-        : host_(&host), routes_(std::move(routes)) {}
+    SlotMaker(const Host& host, net::RouteSocket routes, UniqueFd program)
+        : host_(&host), routes_(std::move(routes)), program_(std::move(program)) {}
 
     Status add_link(SlotId slot, pid_t pid);
     Status connect(SlotId slot, pid_t pid);
@@ -59,6 +61,7 @@ class SlotMaker {
 
     const Host* host_;
     net::RouteSocket routes_;
+    UniqueFd program_;
     pid_t cloned_ = 0;
 };
 

@@ -3,11 +3,10 @@
 #include "agent/agent.hpp"
 #include "runtime/native/gvisor/gvisor_slot.hpp"
 #include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/slot/broker_process.hpp"
+#include "runtime/native/kernel/own_program.hpp"
 #include "runtime/native/slot/slot_agent.hpp"
 
 #include <sys/mman.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -27,30 +26,6 @@ namespace {
 
 constexpr std::chrono::seconds program_timeout{60};
 
-/// Gives this process a stack protector's value of its own: all slots are forked from one process,
-/// and what a sandbox learns of its agent would hold for every other. Functions that were entered
-/// before must not return.
-__attribute__((no_stack_protector)) void renew_stack_guard() {
-#ifdef __x86_64__
-    std::uintptr_t guard = 0;
-    if (::getrandom(&guard, sizeof guard, GRND_NONBLOCK) != sizeof guard) return;
-    // Its first byte ends a string.
-    guard &= ~std::uintptr_t{0xff};
-    asm volatile("movq %0, %%fs:0x28" : : "r"(guard));
-#endif
-}
-
-/// Undoes what this process inherited: descriptors, signal handling, session.
-Status forget_parent(UniqueFd control) {
-    if (control.get() != control_descriptor) {
-        if (::dup3(control.get(), control_descriptor, O_CLOEXEC) < 0) return last_error("dup3");
-    } else {
-        (void)control.release();
-    }
-    ::close_range(control_descriptor + 1, ~0U, 0);
-    return settle_process();
-}
-
 bool has_source(const VolumeMount& volume) {
     return !volume.source.empty();
 }
@@ -68,7 +43,7 @@ std::vector<agent::Publication> publications(const CreateRequest& request,
 }
 
 /// From a blank to a sandbox without an agent.
-Beginning begin(const Host& host, SlotId slot) {
+Beginning begin(const SlotTerms& terms) {
     std::vector<UniqueFd> descriptors;
     Message message = next_message(&descriptors);
     auto* request = std::get_if<CreateRequest>(&message);
@@ -85,7 +60,7 @@ Beginning begin(const Host& host, SlotId slot) {
     std::size_t next = volumes_at;
     for (const VolumeMount& volume : request->volumes)
         parts.volumes.push_back(has_source(volume) ? std::move(descriptors[next++]) : UniqueFd());
-    auto activated = become_sandbox(host, slot, *request, std::move(parts));
+    auto activated = become_sandbox(terms, *request, std::move(parts));
     if (!activated) fail(request->request, activated.error());
     Beginning out;
     out.publications = publications(*request, descriptors);
@@ -127,7 +102,7 @@ void map_program() {
 }
 
 /// Waits for the sandbox that this will be.
-void await_owner(const Host& host, SlotId slot, Beginning& beginning) {
+void await_owner(const SlotTerms& terms, Beginning& beginning) {
     map_program();
     if (!answer(SlotReady{})) ::_exit(1);
     Message message = next_message(nullptr);
@@ -136,29 +111,42 @@ void await_owner(const Host& host, SlotId slot, Beginning& beginning) {
         fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
     }
     beginning.request = std::move(*request);
-    if (auto s = take_names(host, slot, beginning.request); !s) {
+    if (auto s = take_names(terms, beginning.request); !s) {
         fail(beginning.request.request, s.error());
     }
 }
 
 }  // namespace
 
-void run_slot(const Host& host, SlotId slot, UniqueFd control) {
-    renew_stack_guard();
-    if (auto status = forget_parent(std::move(control)); !status) ::_exit(1);
-    // The maker attaches cgroups, ids and the network, then says so.
+void run_slot(int program, UniqueFd control) {
+    auto own = keep_for_new_program(std::array{control.get()}, program);
+    if (!own) ::_exit(1);
+    (void)control.release();
+    if (!await_message(control_descriptor)) ::_exit(0);
+    // Its ids are mapped now. Only root keeps its capabilities in the program that follows.
+    if (::setresgid(0, 0, 0) < 0 || ::setresuid(0, 0, 0) < 0) fail(0, last_error("set ids"));
+    fail(0, start_anew(*own, "slot"));
+}
+
+int slot_main(int, char**) {
+    if (!adopt_descriptors(1)) return 2;
+    if (auto status = settle_process(); !status) fail(0, status.error());
+    const Message message = next_message(nullptr);
+    const auto* terms = std::get_if<SlotTerms>(&message);
+    if (!terms) fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
+    // The maker connects its network, then says so.
     std::vector<UniqueFd> programs;
     (void)next_message(&programs);
-    if (auto status = become_blank(host, slot); !status) fail(0, status.error());
-    if (!answer(SlotReady{})) ::_exit(1);
-    if (host.gvisor()) run_gvisor_slot(host, slot, std::move(programs));
+    if (auto status = become_blank(*terms); !status) fail(0, status.error());
+    if (!answer(SlotReady{})) return 1;
+    if (terms->gvisor) run_gvisor_slot(*terms, std::move(programs));
 
-    Beginning beginning = begin(host, slot);
+    Beginning beginning = begin(*terms);
     if (beginning.request.id.empty()) {
         start_programs(beginning);
-        await_owner(host, slot, beginning);
+        await_owner(*terms, beginning);
     }
-    beginning.brokered = has_brokers(host);
+    beginning.brokered = terms->brokers;
     ::_exit(agent::run(agent_options(std::move(beginning))));
 }
 

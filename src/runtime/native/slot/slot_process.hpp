@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/unique_fd.hpp"
-#include "runtime/native/spawner/host.hpp"
+#include "runtime/native/spawner/protocol.hpp"
 
 #include <span>
 
@@ -11,17 +11,21 @@ namespace opensandbox::runtime::native {
 /// three.
 inline constexpr int control_descriptor = 3;
 
-/// The life of a slot, in the process cloned for it: turns blank, says SlotReady, waits for a
+/// The life of a slot, in the process cloned for it: once there are SlotTerms for it, starts
+/// `program`, this executable (kernel/own_program.hpp), anew in the role `slot`.
+[[noreturn]] void run_slot(int program, UniqueFd control);
+
+/// The hidden role `slot`: takes its SlotTerms, turns blank, says SlotReady, waits for a
 /// CreateRequest with descriptors {listener, overlay, output log[, overlay of /usr], volumes…,
 /// listeners of published ports…},
 /// turns into that sandbox, runs the agent and ends with its code. Where the request names programs
 /// to start ahead and no sandbox, it starts them, says SlotReady and waits for a second
 /// CreateRequest, which says whose it is. Every failure is answered with a FailedReply that names
 /// the step; the end of the control socket ends a slot that is nobody's.
-[[noreturn]] void run_slot(const Host& host, SlotId slot, UniqueFd control);
+int slot_main(int argc, char** argv);
 
 /// The first half: from a fresh process in new namespaces to a blank that sees nothing of the host.
-Status become_blank(const Host& host, SlotId slot);
+Status become_blank(const SlotTerms& terms);
 
 /// The second half, up to and without the agent: takes the root, fences itself in.
 struct Activation {
@@ -36,18 +40,18 @@ struct Activated {
     /// What of the environment goes without saying, under the request's.
     [[nodiscard]] Environment environment(const CreateRequest& request) const;
 };
-Result<Activated> become_sandbox(const Host& host, SlotId slot, const CreateRequest& request,
+Result<Activated> become_sandbox(const SlotTerms& terms, const CreateRequest& request,
                                  Activation parts);
 /// Its parts, for slots under gVisor, too. The image's root on /new, with the host's /usr on it:
 /// returns a descriptor of it.
 Result<UniqueFd> attach_root(const Activation& parts);
 /// hosts and hostname in /files.
-Status write_names(const Host& host, SlotId slot, const std::string& hostname);
+Status write_names(const SlotTerms& terms, const std::string& hostname);
 /// The sandbox's end of its link; the host has set its own.
 Status limit_network(const CreateRequest& request);
 /// Whose processes these are, and what they may do from here on: nothing can be undone.
 Result<Activated> confine(const CreateRequest& request, std::span<const sock_filter> filter);
 /// Writes the names of a sandbox whose slot was already one without a name.
-Status take_names(const Host& host, SlotId slot, const CreateRequest& request);
+Status take_names(const SlotTerms& terms, const CreateRequest& request);
 
 }  // namespace opensandbox::runtime::native

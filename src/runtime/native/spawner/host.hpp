@@ -40,8 +40,8 @@ struct ResolverSockets {
     std::uint16_t port = 0;  ///< 0: none could be had
 };
 
-/// What spawner, workers and blank slots know about this host. Holds no secret: slots are forked
-/// from processes that have it in memory. Immutable once made.
+/// What spawner and workers know about this host; of it slots learn their SlotTerms. Immutable once
+/// made.
 struct Host {
     Host(SpawnerOptions chosen, net::Ipv4Range addresses)
         : options(std::move(chosen)), range(addresses) {}

@@ -4,6 +4,7 @@
 #include "runtime/native/confinement/seccomp_filter.hpp"
 #include "runtime/native/gvisor/gvisor_program.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/kernel/own_program.hpp"
 #include "runtime/native/kernel/visible_proc.hpp"
 #include "runtime/native/layer/overlay.hpp"
 #include "runtime/native/layer/overlay_probe.hpp"
@@ -150,6 +151,8 @@ Result<Host> prepare_host(const SpawnerOptions& options) {
         }
         if (auto s = keep_agent(options.own_directory()); !s) return s.error();
     }
+    // Every worker needs it.
+    if (auto program = open_own_program(); !program) return program.error();
     if (auto s = make_directory(options.sandboxes_directory()); !s) return s.error();
     spread_slots(options.sandboxes_directory());
     if (auto s = keep_capabilities_over_id_changes(); !s) return s.error();

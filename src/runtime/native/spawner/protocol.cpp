@@ -14,6 +14,7 @@ constexpr std::size_t max_elements = 10'000;
 void fields(auto& a, VolumeMount& m);
 void fields(auto& a, CreateRequest& m);
 void fields(auto& a, EgressTerms& m);
+void fields(auto& a, sock_filter& m);
 
 class Writer {
   public:
@@ -54,6 +55,7 @@ class Writer {
     void put(VolumeMount& volume) { fields(*this, volume); }
     void put(CreateRequest& request) { fields(*this, request); }
     void put(EgressTerms& terms) { fields(*this, terms); }
+    void put(sock_filter& instruction) { fields(*this, instruction); }
     void put(std::optional<Exit>& exit);
 
     std::string take() { return std::move(out_); }
@@ -115,6 +117,7 @@ class Reader {
     void put(VolumeMount& volume) { fields(*this, volume); }
     void put(CreateRequest& request) { fields(*this, request); }
     void put(EgressTerms& terms) { fields(*this, terms); }
+    void put(sock_filter& instruction) { fields(*this, instruction); }
     void put(std::optional<Exit>& exit);
 
     [[nodiscard]] bool finished() const { return good_ && in_.empty(); }
@@ -223,6 +226,13 @@ void fields(auto& a, SlotRemoved& m) {
     fields(a, m.slot);
 }
 void fields(auto&, SlotReady&) {}
+void fields(auto& a, sock_filter& m) {
+    put_all(a, m.code, m.jt, m.jf, m.k);
+}
+void fields(auto& a, SlotTerms& m) {
+    put_all(a, m.address, m.gateway, m.address6, m.gateway6, m.ipv6_links, m.resolver, m.gvisor,
+            m.brokers, m.memory_by_process, m.processes_by_user, m.filter);
+}
 void fields(auto& a, PauseRequest& m) {
     put_all(a, m.request, m.id);
 }

@@ -4,6 +4,8 @@
 #include "runtime/native/slot/pool_demand.hpp"
 #include "runtime/runtime.hpp"
 
+#include <linux/filter.h>
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -193,7 +195,7 @@ struct FiguresNotice {
     Figures figures;
 };
 
-/// Spawner to worker: make a blank, or remove all that a slot had.
+/// Spawner to worker: make a blank, or remove all that a slot had. Worker to slot: turn blank.
 struct MakeSlot {
     SlotId slot;
     bool usr = false;  ///< with an overlay over the host's /usr
@@ -252,6 +254,22 @@ struct ReleaseRequest {
 /// All that live have been named: what else an earlier enforcer guarded is gone.
 struct SettleRequest {};
 
+/// Maker to slot, once it has its ids and its place: what it has to know of the host. To the
+/// process of a broker, too, for the filter.
+struct SlotTerms {
+    std::string address;  ///< of its link; empty: it has none
+    std::string gateway;
+    std::string address6;  ///< empty: no IPv6
+    std::string gateway6;
+    bool ipv6_links = false;  ///< links have IPv6 unless it is kept from them
+    std::string resolver;     ///< text for /etc/resolv.conf inside
+    bool gvisor = false;
+    bool brokers = false;            ///< its agent may ask for one
+    bool memory_by_process = false;  ///< no cgroup limits memory
+    bool processes_by_user = false;  ///< no cgroup limits processes
+    std::vector<sock_filter> filter;
+};
+
 /// Slot to its maker: the blank waits; or to the spawner: a command works.
 struct SlotReady {};
 
@@ -261,7 +279,7 @@ using Message =
                  RemoveSlot, SlotMade, SlotFailed, SlotRemoved, SlotReady, PauseRequest,
                  ResumeRequest, SnapshotRequest, RemoveSnapshotRequest, LogsRequest, InspectRequest,
                  TextReply, SlotsRequest, NetworkMember, WarmImages, EnforcerStart, GuardRequest,
-                 ReleaseRequest, SettleRequest>;
+                 ReleaseRequest, SettleRequest, SlotTerms>;
 
 std::string encode(const Message& message);
 

@@ -49,10 +49,11 @@ void make(SlotMaker& maker, SlotId slot, bool usr) {
 }
 
 /// The one job that comes with descriptors (slot/broker_process.hpp).
-void start(const Host& host, const SlotMade& job, const std::vector<UniqueFd>& descriptors) {
+void start(const Host& host, int program, const SlotMade& job,
+           const std::vector<UniqueFd>& descriptors) {
     if (descriptors.size() != 2) return;
     auto started =
-        start_broker(host, job.slot, descriptors[0].get(), descriptors[1].get(), job.pid);
+        start_broker(host, program, job.slot, descriptors[0].get(), descriptors[1].get(), job.pid);
     if (!started) {
         (void)send_message(worker_descriptor, encode(SlotFailed{job.slot, 0, started.error()}));
         return;
@@ -84,7 +85,8 @@ void remove(SlotMaker& maker, SlotId slot, bool files) {
         auto message = decode(received->bytes);
         if (!message) ::_exit(1);
         if (auto* job = std::get_if<MakeSlot>(&*message)) make(*maker, job->slot, job->usr);
-        if (auto* job = std::get_if<SlotMade>(&*message)) start(host, *job, received->descriptors);
+        if (auto* job = std::get_if<SlotMade>(&*message))
+            start(host, maker->program(), *job, received->descriptors);
         if (auto* job = std::get_if<RemoveSlot>(&*message)) remove(*maker, job->slot, job->files);
     }
 }
