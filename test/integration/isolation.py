@@ -17,7 +17,7 @@ import pytest
 from support import rootfs
 from support.namespace import Elsewhere, reachable
 from support.processes import agent_process, memory_layout, slot_processes
-from support.server import EXECUTABLE
+from support.server import EXECUTABLE, HOST_IMAGE
 from support.shell import eventually, run
 
 # Runs inside. Every attempt prints the errno it failed with, or 0 when it was allowed.
@@ -221,6 +221,27 @@ def test_the_executable_may_be_roots_alone(make_server, scratch):
     with server.create() as sandbox:
         assert sandbox.sh("id -u") == "0\n"
         assert os.readlink(f"/proc/{agent_process(sandbox)}/exe").startswith("/memfd:opensandbox")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def noexec(scratch):
+    """A file system that can be made one that nothing is executed from; there before any server is."""
+    place = scratch / "noexec"
+    place.mkdir()
+    run("mount", "-t", "tmpfs", "tmpfs", place)
+    yield place
+    run("umount", "--lazy", place)
+
+
+def test_a_slot_that_cannot_start_the_executable_says_so_and_leaves_nothing(noexec, make_server):
+    server = make_server("noexec", executable=shutil.copy(EXECUTABLE, noexec), pool_size=0)
+    run("mount", "-o", "remount,noexec", noexec)
+    reply = server.api().post("/sandboxes", HOST_IMAGE)
+    assert reply.status == 500 and "start this executable anew" in reply.text, reply
+    assert slot_processes(server) == []
+    run("mount", "-o", "remount,exec", noexec)
+    with server.create() as sandbox:
+        assert sandbox.sh("echo works") == "works\n"
 
 
 def test_an_agent_shows_the_host_what_it_is_and_nobody_more(server, inside):

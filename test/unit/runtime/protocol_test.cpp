@@ -184,3 +184,17 @@ TEST_CASE("a message beyond the limit is not sent", "[runtime][protocol]") {
     REQUIRE(succeeded(received));
     CHECK(received->bytes.size() == max_message);
 }
+
+TEST_CASE("the last words of a peer that ended with something unread are whole",
+          "[runtime][protocol]") {
+    auto pair = message_pair().value();
+    REQUIRE(succeeded(send_message(pair.first.get(), "unread")));
+    REQUIRE(succeeded(send_message(pair.second.get(), "last words")));
+    pair.second.reset();
+    const auto received = receive_message(pair.first.get());
+    REQUIRE(succeeded(received));
+    CHECK(received->bytes == "last words");
+    const auto end = receive_message(pair.first.get());
+    REQUIRE(succeeded(end));
+    CHECK(end->closed);
+}

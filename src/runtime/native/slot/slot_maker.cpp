@@ -134,6 +134,15 @@ Status await_blank(int control) {
     return {};
 }
 
+/// What the slot itself said before it ended, if it did: what its maker met then is no more than a
+/// consequence.
+Error reason(int control, const Error& met) {
+    pollfd item{control, POLLIN, 0};
+    if (::poll(&item, 1, 0) <= 0) return met;
+    const auto blank = await_blank(control);
+    return blank ? met : blank.error().within("slot");
+}
+
 }  // namespace
 
 Result<SlotMaker> SlotMaker::open(const Host& host) {
@@ -257,9 +266,13 @@ Result<SlotParts> SlotMaker::make(SlotId slot, bool usr) {
         parts.usr = std::move(*overlay);
     }
     if (host_->network()) {
-        if (auto s = connect(slot, child->pid); !s) return s.error().within("network");
+        if (auto s = connect(slot, child->pid); !s) {
+            return reason(pair->first.get(), s.error().within("network"));
+        }
     }
-    if (auto s = tell_to_begin(slot, pair->first.get()); !s) return s.error();
+    if (auto s = tell_to_begin(slot, pair->first.get()); !s) {
+        return reason(pair->first.get(), s.error());
+    }
     if (auto s = await_blank(pair->first.get()); !s) return s.error().within("slot");
     // It was cloned from a process that steps back for others; a sandbox does not.
     ::setpriority(PRIO_PROCESS, static_cast<id_t>(child->pid), 0);

@@ -76,7 +76,11 @@ Status send_message(int socket, std::string_view bytes, std::span<const int> des
 
 Result<ReceivedMessage> receive_message(int socket) {
     // Its length first, so that a short message does not cost a long buffer.
-    const ssize_t length = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC);
+    ssize_t length = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC);
+    // Of a peer that ended with something unread this is told first, once; what it said is there.
+    if (length < 0 && errno == ECONNRESET) {
+        length = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC);
+    }
     if (length < 0 && errno != ECONNRESET) return last_error("recv");
     if (length > static_cast<ssize_t>(max_message)) {
         ::recv(socket, nullptr, 0, 0);
