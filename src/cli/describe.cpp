@@ -5,11 +5,11 @@
 
 namespace opensandbox::cli {
 
-namespace {
-
 json::value or_null(const std::optional<std::string>& text) {
     return text ? json::value(*text) : json::value();
 }
+
+namespace {
 
 json::value or_null(const std::optional<sdk::TimePoint>& time) {
     return time ? json::value(to_rfc3339(*time)) : json::value();

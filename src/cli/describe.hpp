@@ -13,6 +13,8 @@
 /// (kubernetes-cli section 4), snake_case, null for what is absent.
 namespace opensandbox::cli {
 
+/// What is not there is null.
+json::value or_null(const std::optional<std::string>& text);
 json::object describe(const sdk::SandboxInfo& info);
 json::object describe(const sdk::SandboxPage& page);
 json::object describe(const sdk::Endpoint& endpoint);

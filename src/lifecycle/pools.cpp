@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t kRefillsAtATime = 2;
 
-Error not_found(const std::string& name) {
+Error pool_not_found(const std::string& name) {
     return {ErrorCode::not_found, "KUBERNETES::POOL_NOT_FOUND", "Pool '" + name + "' not found."};
 }
 
@@ -59,7 +59,7 @@ Status Pools::supported() const {
 Result<Pools::EntryPtr> Pools::find(const Key& key) const {
     if (auto possible = supported(); !possible) return possible.error();
     auto at = pools_.find(key);
-    if (at == pools_.end()) return not_found(key.second);
+    if (at == pools_.end()) return pool_not_found(key.second);
     return at->second;
 }
 
@@ -143,7 +143,7 @@ Awaitable<Status> Pools::remove(Key key) {
     auto dropped = co_await commit(std::move(drop));
     if (!dropped) co_return dropped.error().within("row of the pool");
     EntryPtr entry = found.value();
-    if (!is_current(entry)) co_return not_found(key.second);
+    if (!is_current(entry)) co_return pool_not_found(key.second);
     pools_.erase(key);
     auto idle = std::exchange(entry->idle, {});
     for (const auto& record : idle)

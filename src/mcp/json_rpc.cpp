@@ -4,7 +4,7 @@ namespace opensandbox::mcp {
 
 namespace {
 
-constexpr std::string_view kVersion = "2.0";
+constexpr std::string_view kJsonRpcVersion = "2.0";
 
 bool is_id(const json::value& id) {
     return id.is_string() || id.is_int64() || id.is_uint64() || id.is_double();
@@ -38,7 +38,7 @@ Received parse_message(const json::value& from) {
     const bool usable_id = id != nullptr && is_id(*id);
     const json::value kept = usable_id ? *id : json::value();
     const json::value* version = object.if_contains("jsonrpc");
-    if (version == nullptr || !version->is_string() || version->get_string() != kVersion) {
+    if (version == nullptr || !version->is_string() || version->get_string() != kJsonRpcVersion) {
         return malformed(kept, "jsonrpc: expected \"2.0\"");
     }
     if (id != nullptr && !usable_id && object.contains("method")) {
@@ -56,7 +56,7 @@ Received parse_message(const json::value& from) {
 
 json::object envelope() {
     json::object out;
-    out["jsonrpc"] = kVersion;
+    out["jsonrpc"] = kJsonRpcVersion;
     return out;
 }
 

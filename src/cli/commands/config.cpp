@@ -1,6 +1,7 @@
 #include "base/identifier.hpp"
 #include "base/scope_exit.hpp"
 #include "base/unique_fd.hpp"
+#include "cli/describe.hpp"
 #include "cli/duration.hpp"
 #include "cli/invocation.hpp"
 #include "sdk/transport.hpp"
@@ -63,10 +64,6 @@ std::filesystem::path config_path(Arguments& arguments) {
 std::string masked(const std::string& key) {
     if (key.size() <= 8) return std::string(key.size(), '*');
     return key.substr(0, 4) + "****" + key.substr(key.size() - 4);
-}
-
-json::value or_null(const std::optional<std::string>& text) {
-    return text ? json::value(*text) : json::value();
 }
 
 Awaitable<Outcome> show(Invocation& invocation) {

@@ -1,3 +1,4 @@
+#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/skills/installation.hpp"
 
@@ -128,10 +129,6 @@ Awaitable<Outcome> list_skills(Invocation& invocation) {
                                      {"SCOPE", "scope"},
                                      {"STATUS", "status"},
                                      {"PATH", "path"}});
-}
-
-json::value or_null(const std::optional<std::string>& text) {
-    return text ? json::value(*text) : json::value();
 }
 
 Awaitable<Outcome> show(Invocation& invocation) {

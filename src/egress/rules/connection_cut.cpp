@@ -1,12 +1,12 @@
 #include "egress/rules/connection_cut.hpp"
 
+#include "egress/rules/ports.hpp"
+
 #include <netinet/in.h>
 
 namespace opensandbox::egress::rules {
 
 namespace {
-
-constexpr std::uint16_t dns_port = 53;
 
 /// Queries for names go to our own resolver whatever the policy says.
 bool is_query(const net::TrackedConnection& connection) {

@@ -126,7 +126,7 @@ Status check_network_policy(const SandboxSpec& spec, const DockerOptions& option
         return invalid_setting("credentialProxy.enabled: needs egress.mode = \"dns+nft\".");
     }
     if (spec.credential_bound && !options.egress_image.empty()) {
-        return invalid(
+        return invalid_setting(
             "credentialProxy.interceptionMode: credential-bound is not supported with "
             "egress.image, whose sidecar may pass over it.");
     }
