@@ -43,11 +43,11 @@ def uses_below(cursor, source):
     for child in cursor.get_children():
         used = child.referenced if child.kind in USES else None
         if used is not None:
-            declared = used.canonical.location
-            where = file_of(declared)
-            # The compiler's own functions are declared where they are first used.
-            if where.endswith(".cpp") and where != source and not used.spelling.startswith("__builtin_"):
-                yield child.location.line, used.spelling, where, declared.line
+            where = file_of(used.location)
+            # An alias may be declared in both; the compiler's own functions are where they are first used.
+            hidden = file_of(used.canonical.location).endswith(".cpp")
+            if hidden and where.endswith(".cpp") and where != source and not used.spelling.startswith("__builtin_"):
+                yield child.location.line, used.spelling, where, used.location.line
         yield from uses_below(child, source)
 
 
