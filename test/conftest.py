@@ -25,6 +25,16 @@ def pytest_sessionstart(session):
     run("ip", "netns", "delete", "osb-test-first")
 
 
+@pytest.fixture(scope="session", autouse=True)
+def reserved_ports():
+    """A sandbox in the host's network needs these numbers, which a test's connection may happen to get."""
+    setting = Path("/proc/sys/net/ipv4/ip_local_reserved_ports")
+    before = setting.read_text()
+    setting.write_text(",".join(filter(None, (before.strip(), "18080,44772"))))
+    yield
+    setting.write_text(before)
+
+
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item, call):
     """A test that failed shows what the engine and the servers saw of it: its sandboxes are gone."""

@@ -37,16 +37,29 @@ def held_back(server, sandbox):
     return file
 
 
+def where(sandbox, port):
+    host, port = sandbox.endpoint(port)["endpoint"].split("/")[0].split(":")
+    return host, int(port)
+
+
+def test_nothing_listens_any_more_when_it_is_answered(server):
+    for _ in range(5):
+        sandbox = server.create(extensions={"opensandbox.io/publish": "8000"})
+        places = [where(sandbox, port) for port in (44772, 8000)]
+        for place in places:
+            socket.create_connection(place, 5).close()
+        sandbox.delete()
+        for place in places:
+            with pytest.raises(OSError):
+                socket.create_connection(place, 5)
+
+
 def test_the_answer_does_not_wait_for_files(server):
     sandbox = server.create()
-    host, port = sandbox.endpoint(44772)["endpoint"].split("/")[0].split(":")
-    socket.create_connection((host, int(port)), 5).close()
     held_back(server, sandbox)
     sandbox.delete()
     assert sandbox.get().status == 404
     assert server.api().get("/sandboxes").json["items"] == []
-    with pytest.raises(OSError):
-        socket.create_connection((host, int(port)), 5)
     # It is told, and keeps nobody from anything.
     (file,) = files_below(server, "held-back")
     assert file.relative_to(server.state / "sandboxes").parts[0] == "gone"

@@ -42,7 +42,8 @@ level = "INFO"
 type = "docker"
 
 [docker]
-# host, bridge, or the name of a network.
+# host, bridge, or the name of a network. With host there is one sandbox, at port 44772: keep it in
+# net.ipv4.ip_local_reserved_ports, or a connection of the host may have it.
 network_mode = "bridge"
 # host_ip = "192.0.2.1"          # public host when the server itself runs in a container
 no_new_privileges = true
@@ -73,7 +74,8 @@ level = "INFO"
 type = "docker"
 
 [docker]
-# host、bridge，或已有网络的名称。
+# host、bridge，或已有网络的名称。host 时只有一个沙箱，使用端口 44772：
+# 请写入 net.ipv4.ip_local_reserved_ports，以免被主机的连接占用。
 network_mode = "bridge"
 # host_ip = "192.0.2.1"          # 服务器自身在容器中运行时的对外主机
 no_new_privileges = true

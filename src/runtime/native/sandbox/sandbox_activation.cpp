@@ -204,6 +204,12 @@ Status SandboxTable::activate(Sandbox& sandbox) {
     ::explicit_bzero(sandbox.request.agent_token.data(), sandbox.request.agent_token.size());
     sandbox.request = {};
     if (!sent) return sent.error().within("slot");
+    // What listens is the slot's alone: it must end with the slot, not with the mounts' remains.
+    const auto is_listener = [](const UniqueFd& fd) {
+        struct stat info{};
+        return ::fstat(fd.get(), &info) == 0 && S_ISSOCK(info.st_mode);
+    };
+    std::erase_if(*built, is_listener);
     std::ranges::move(*built, std::back_inserter(sandbox.scaffold));
     // A warm slot is nobody's yet: it ends with this process, and nobody has to know of it.
     if (sandbox.id.empty()) return {};
