@@ -33,7 +33,7 @@ constexpr auto quiet_time = 5ms;
 constexpr auto refill_patience = 100ms;
 constexpr auto burst_patience = 1500ms;
 /// Making a slot is waiting for the kernel more than computing.
-constexpr std::size_t worker_count = 4;
+constexpr std::size_t worker_count = 8;
 /// What a blank takes of the host, and which part of what is free all of them may have.
 constexpr std::uint64_t blank_bytes = 1 << 20;
 constexpr std::uint64_t memory_part = 4;
