@@ -30,16 +30,22 @@ std::string end_line(std::string_view marker) {
     return "<!-- END " + std::string(marker) + " -->";
 }
 
+/// Of several marks nobody can tell which lines between them are ours.
 sdk::Result<std::optional<Extent>> find_block(std::string_view text, std::string_view marker) {
+    const auto conflict = [](const std::string& line, const std::string& rule) {
+        return sdk::Error(sdk::ErrorCode::conflict, "the line '" + line + "' " + rule);
+    };
     const std::string opening = begin_line(marker);
     const std::string closing = end_line(marker);
     const auto begin = find_line(text, opening, 0);
-    const auto end = find_line(text, closing, begin ? begin->end : 0);
+    const auto end = find_line(text, closing, 0);
     if (!begin && !end) return std::optional<Extent>();
-    if (begin && end) return std::optional<Extent>(Extent{begin->begin, end->end});
-    return sdk::Error(sdk::ErrorCode::conflict, "the line '" + (begin ? opening : closing) +
-                                                    "' is there without '" +
-                                                    (begin ? closing : opening) + "'");
+    if (!begin) return conflict(closing, "is there without '" + opening + "'");
+    if (!end) return conflict(opening, "is there without '" + closing + "'");
+    if (end->begin < begin->end) return conflict(closing, "stands before '" + opening + "'");
+    if (find_line(text, opening, begin->end)) return conflict(opening, "stands more than once");
+    if (find_line(text, closing, end->end)) return conflict(closing, "stands more than once");
+    return std::optional<Extent>(Extent{begin->begin, end->end});
 }
 
 }  // namespace

@@ -9,7 +9,8 @@
 /// A part of a text file between two comment lines that name it; the rest is somebody else's.
 namespace opensandbox::cli {
 
-/// Whether the block is there. Error: a mark without its counterpart, which a person must look at.
+/// Whether the block is there. Error: a mark without its counterpart or more than once, which a
+/// person must look at.
 sdk::Result<bool> has_block(std::string_view text, std::string_view marker);
 
 /// The text with the block in place of an earlier one, or at its end.

@@ -63,7 +63,9 @@ TEST_CASE("Marks count only as whole lines, and only in pairs") {
     CHECK(*has_block("<!-- BEGIN a -->\r\nx\r\n<!-- END a -->\r\n", "a"));
     CHECK(*has_block("<!-- BEGIN a -->\n<!-- END a -->", "a"));
     for (std::string_view broken :
-         {"<!-- BEGIN a -->\nx\n", "<!-- END a -->\n", "<!-- END a -->\n<!-- BEGIN a -->\n"}) {
+         {"<!-- BEGIN a -->\nx\n", "<!-- END a -->\n", "<!-- END a -->\n<!-- BEGIN a -->\n",
+          "<!-- BEGIN a -->\n<!-- END a -->\nx\n<!-- END a -->\n",
+          "<!-- BEGIN a -->\nx\n<!-- BEGIN a -->\n<!-- END a -->\n"}) {
         INFO(broken);
         auto found = with_block(broken, "a", "x");
         REQUIRE_FALSE(found);
