@@ -1,10 +1,23 @@
 #include "json/document.hpp"
 
+#include <algorithm>
+#include <cmath>
+
 namespace opensandbox::json {
 namespace {
 
 Error wrong_type(std::string_view name, std::string_view expected) {
     return {ErrorCode::invalid_argument, std::string(name) + ": must be " + std::string(expected)};
+}
+
+/// The parser makes infinities of numbers that are too large, which no JSON text can say again.
+bool has_infinite(const value& document) {
+    if (const double* number = document.if_double()) return !std::isfinite(*number);
+    if (const array* items = document.if_array()) return std::ranges::any_of(*items, has_infinite);
+    const object* members = document.if_object();
+    return members && std::ranges::any_of(*members, [](const auto& member) {
+               return has_infinite(member.value());
+           });
 }
 
 }  // namespace
@@ -27,7 +40,9 @@ Result<value> parse(std::string_view text) {
         return Error(ErrorCode::invalid_argument,
                      "JSON: " + ec.message() + " at byte " + std::to_string(used));
     }
-    return parser.release();
+    value document = parser.release();
+    if (has_infinite(document)) return Error(ErrorCode::invalid_argument, "JSON: number too large");
+    return document;
 }
 
 std::string serialize(const value& document) {

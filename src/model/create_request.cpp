@@ -162,17 +162,6 @@ std::vector<const json::object*> objects_of(const json::object& body, std::strin
     return all;
 }
 
-NetworkPolicy read_network_policy(const json::object& given) {
-    NetworkPolicy policy;
-    policy.default_action = read_text(given, "defaultAction");
-    for (const json::object* rule : objects_of(given, "egress")) {
-        policy.egress.emplace_back(read_text(*rule, "action").value_or(""),
-                                   read_text(*rule, "target").value_or(""));
-        policy.egress.back().ports = read_integers(*rule, "ports");
-    }
-    return policy;
-}
-
 std::vector<std::string> command_of(const json::object& hook) {
     return read_list(hook, "command").value_or(std::vector<std::string>());
 }

@@ -2,6 +2,8 @@
 
 #include "model/json_text.hpp"
 
+#include <boost/json/fwd.hpp>
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -23,6 +25,9 @@ struct NetworkPolicy {
     std::optional<std::string> default_action;
     std::vector<EgressRule> egress;
 };
+
+/// Of a document that kept the rules of one (create_rules.hpp).
+NetworkPolicy read_network_policy(const boost::json::object& checked);
 
 /// camelCase, no nulls, `egress` always there: what a sidecar reads.
 std::string to_json(const NetworkPolicy& policy);

@@ -33,6 +33,15 @@ FieldErrors check_policy_body(std::string_view body) {
     return errors;
 }
 
+Result<NetworkPolicy> parse_policy_body(std::string_view body) {
+    if (const FieldErrors errors = check_policy_body(body); !errors.empty()) {
+        return Error(ErrorCode::invalid_argument, to_text({errors.front()}));
+    }
+    json::value document;
+    (void)parse_body(body, document);
+    return read_network_policy(document.get_object());
+}
+
 FieldErrors check_rules_body(std::string_view body) {
     json::value document;
     FieldErrors errors = check_kind(body,

@@ -282,22 +282,81 @@ def test_pause_and_resume(server, world):
         assert connect(sandbox, DENIED, 80) != "connected"
 
 
+def keep(server, sandbox):
+    snapshot = server.api().post(sandbox.path("/snapshots"), {}).json["id"]
+    ready = lambda: server.api().get(f"/snapshots/{snapshot}").json["status"]["state"] == "Ready"
+    eventually(ready, 60, 0.1, "the snapshot")
+    return snapshot
+
+
+def start(server, snapshot, **fields):
+    reply = server.api().post("/sandboxes", {"snapshotId": snapshot, "resourceLimits": {}, "timeout": 600, **fields})
+    assert reply.status == 202, reply
+    return Sandbox(server, reply.json)
+
+
 def test_a_snapshot_has_nothing_of_the_sidecar(server, world):
     with server.create(networkPolicy=ALLOW_API, credentialProxy={"enabled": True}) as sandbox:
         token = sandbox.endpoint(18080)["headers"]["OPENSANDBOX-EGRESS-AUTH"]
-        snapshot = server.api().post(sandbox.path("/snapshots"), {}).json["id"]
-        ready = lambda: server.api().get(f"/snapshots/{snapshot}").json["status"]["state"] == "Ready"
-        eventually(ready, 60, 0.1, "the snapshot")
+        snapshot = keep(server, sandbox)
     name = f"opensandbox-snapshots:{snapshot}"
     # Older engines keep the source's own settings beside those of the image; nobody runs by them.
     settings = json.dumps(inspect(world, name)["Config"])
     assert token not in settings and "MITMPROXY_TRANSPARENT=true" not in settings
-    reply = server.api().post("/sandboxes", {"snapshotId": snapshot, "resourceLimits": {}, "timeout": 600})
-    assert reply.status == 202, reply
-    with Sandbox(server, reply.json) as copy:
-        # It waits for no certificate.
+    # One that asks for less than its source waits for no certificate.
+    with start(server, snapshot, networkPolicy=ALLOW_API) as copy:
         assert copy.sh("echo $SSL_CERT_FILE; echo works") == "\nworks\n"
-        assert not copy.endpoint(18080).get("headers", {}).get("OPENSANDBOX-EGRESS-AUTH")
+        assert copy.endpoint(18080)["headers"]["OPENSANDBOX-EGRESS-AUTH"] != token
+    assert server.api().delete(f"/snapshots/{snapshot}").status == 204
+
+
+def test_what_starts_from_a_snapshot_is_guarded_as_its_source_was_then(server, world):
+    rules = [{"action": "allow", "target": UNNAMED, "ports": [80]}, {"action": "deny", "target": "denied.example"}]
+    with server.create(networkPolicy=DENY_ALL, credentialProxy={"enabled": True}) as sandbox:
+        assert egress_api(sandbox).request("PATCH", "/policy", body=rules).status == 200
+        snapshot = keep(server, sandbox)
+        # What came later is no part of it.
+        assert egress_api(sandbox).request("DELETE", "/policy", body=[UNNAMED]).status == 200
+    with start(server, snapshot) as copy:
+        assert copy.get().json["credentialProxy"] == {"interceptionMode": "all"}
+        assert connect(copy, UNNAMED, 80) == "connected"
+        assert connect(copy, API, 80) != "connected"
+        assert server.api().get(copy.path("/networkpolicy")).json["policy"] == {
+            "defaultAction": "deny", "egress": rules}
+        assert copy.sh("test -s $SSL_CERT_FILE && echo trusted") == "trusted\n"
+        again = keep(server, copy)
+    with start(server, again) as third:
+        assert connect(third, UNNAMED, 80) == "connected"
+        assert connect(third, API, 80) != "connected"
+    with start(server, snapshot, networkPolicy={"defaultAction": "allow"}) as other:
+        assert connect(other, API, 80) == "connected"
+        assert "credentialProxy" not in other.get().json
+    for kept in (again, snapshot):
+        assert server.api().delete(f"/snapshots/{kept}").status == 204
+
+
+def test_settings_of_the_sidecar_come_back_with_a_snapshot(server, world):
+    setting = {"OPENSANDBOX_EGRESS_METRICS_EXTRA_ATTRS": "team=a$HOME \"b\" \\n"}
+    with server.create(networkPolicy=ALLOW_API, env=setting) as sandbox:
+        snapshot = keep(server, sandbox)
+    with start(server, snapshot) as copy:
+        (name, value), = setting.items()
+        assert f"{name}={value}" in inspect(world, guard_of(copy))["Config"]["Env"]
+        assert fetch(copy, "http://api.example/settings").startswith("200")
+    assert server.api().delete(f"/snapshots/{snapshot}").status == 204
+
+
+def test_a_snapshot_whose_policy_cannot_be_read_starts_nothing(server, world):
+    with server.create(networkPolicy=ALLOW_API) as sandbox:
+        snapshot = keep(server, sandbox)
+    name, before = f"opensandbox-snapshots:{snapshot}", server.count()
+    container = world.docker.docker("create", name).stdout.strip()
+    world.docker.docker("commit", "-c", "LABEL opensandbox.io/snapshot-egress={}", container, name)
+    world.docker.docker("rm", container)
+    reply = server.api().post("/sandboxes", {"snapshotId": snapshot, "resourceLimits": {}, "timeout": 600})
+    assert (reply.status, reply.json["code"]) == (500, "DOCKER::SANDBOX_START_FAILED"), reply
+    assert "egress has no policy" in reply.json["message"]
+    assert server.count()["containers"] == before["containers"]
     assert server.api().delete(f"/snapshots/{snapshot}").status == 204
 
 

@@ -94,7 +94,7 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
     };
 
     // create.cpp
-    Awaitable<Result<Endpoints>> make(const SandboxSpec& spec, Creation& creation);
+    Awaitable<Result<Endpoints>> make(SandboxSpec& spec, Creation& creation);
     Status check_policy(const SandboxSpec& spec) const;
     Awaitable<Status> check_network();
     Awaitable<Result<ImageInfo>> provide_image(const SandboxSpec& spec);
@@ -112,6 +112,10 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
     Awaitable<std::string> why_sidecar_ended(const std::string& id);
     Awaitable<void> cut_off(std::string id);
     Awaitable<Result<bool>> is_guarded(std::string id, std::string container);
+
+    // snapshot.cpp
+    Awaitable<Result<std::string>> egress_of(std::string id, StringMap labels);
+    Status inherit_policy(const ImageInfo& image, SandboxSpec& spec) const;
 
     // destroy.cpp
     Awaitable<Status> remove_objects(const std::string& id, Known known);

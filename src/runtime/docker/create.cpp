@@ -46,8 +46,9 @@ void log_progress(const std::string& sandbox, const std::string& image,
 
 }  // namespace
 
-Awaitable<Result<Endpoints>> DockerRuntime::create(const SandboxSpec& spec) {
+Awaitable<Result<Endpoints>> DockerRuntime::create(const SandboxSpec& asked) {
     auto began = std::chrono::steady_clock::now();
+    SandboxSpec spec = asked;
     known_[spec.id].creating = true;
     Creation creation;
     auto made = co_await make(spec, creation);
@@ -79,7 +80,7 @@ std::string DockerRuntime::interception_mode(const std::string& id) const {
 }
 
 /// The steps in the contract's order (lifecycle 2.1).
-Awaitable<Result<Endpoints>> DockerRuntime::make(const SandboxSpec& spec, Creation& creation) {
+Awaitable<Result<Endpoints>> DockerRuntime::make(SandboxSpec& spec, Creation& creation) {
     if (spec.platform && spec.platform->os != "linux") {
         co_return invalid("platform.os: '" + spec.platform->os +
                           "' is not supported by this server.");
@@ -94,6 +95,8 @@ Awaitable<Result<Endpoints>> DockerRuntime::make(const SandboxSpec& spec, Creati
     auto image = co_await provide_image(spec);
     if (!image) co_return image.error();
     creation.image = std::move(*image);
+    auto inherited = inherit_policy(creation.image, spec);
+    if (!inherited) co_return inherited.error();
     auto buckets = co_await mount_buckets(buckets_, spec.volumes, creation.volumes);
     if (Known* entry = known(spec.id)) {
         entry->managed_volumes = creation.volumes.managed;

@@ -34,6 +34,10 @@ inline constexpr std::string_view kAgent = "opensandbox.io/agent";
 inline constexpr std::string_view kEgressPort = "opensandbox.io/egress-port";
 /// Of the sidecar's image that this program makes: its version.
 inline constexpr std::string_view kEgressImage = "opensandbox.io/egress-image";
+/// Of a sidecar: what its create asked of it beside the policy (remembered_egress.hpp).
+inline constexpr std::string_view kEgressRequest = "opensandbox.io/egress-request";
+/// Of a snapshot's image: how its sandbox was guarded then (remembered_egress.hpp).
+inline constexpr std::string_view kSnapshotEgress = "opensandbox.io/snapshot-egress";
 /// Of a snapshot's image: the server-id of who took it.
 inline constexpr std::string_view kSnapshotServer = "opensandbox.io/snapshot-server";
 }  // namespace label

@@ -2,6 +2,7 @@
 
 #include "egress/policy/policy_json.hpp"
 #include "runtime/docker/names.hpp"
+#include "runtime/docker/remembered_egress.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -154,6 +155,7 @@ json::object sidecar_body(const SandboxSpec& spec, const DockerOptions& options,
     json::object labels;
     labels[label::kSidecarFor] = spec.id;
     labels[label::kServer] = plan.server_id;
+    labels[label::kEgressRequest] = describe_egress(spec);
 
     json::object exposed;
     json::object bindings;

@@ -8,6 +8,12 @@ TEST_CASE("one document is read, and nothing may follow it") {
     CHECK(json::parse(R"( {"a":[1,2]} )").has_value());
     CHECK(json::parse("{} x").error().message().find("extra data") != std::string::npos);
     CHECK(json::parse("").has_error());
+    CHECK(json::parse(R"({"a":[-1e308]})").has_value());
+    for (std::string_view large : {"999E999", R"({"a":[{"b":-1e999}]})"}) {
+        INFO(large);
+        REQUIRE(json::parse(large).has_error());
+        CHECK(json::parse(large).error().message().find("too large") != std::string::npos);
+    }
     CHECK(json::parse("{\"a\":").error().code() == ErrorCode::invalid_argument);
 }
 
