@@ -212,6 +212,14 @@ class Server:
             if self.process and self.process.poll() is None:
                 self.stop()
             stop_spawner(self.state)
+        found = self.sanitizer_reports()
+        assert not found, f"a sanitizer's report of {self.directory.name}:\n{found}"
+
+    def sanitizer_reports(self):
+        """What processes of a build with sanitizers found, agents in slots too; nothing of others."""
+        logs = [log.read_text(errors="replace") for log in (self.log, self.state / "spawner/log") if log.exists()]
+        begins = (re.search(r"==\d+==ERROR: |WARNING: ThreadSanitizer|: runtime error: ", text) for text in logs)
+        return "\n".join(text[found.start():][:4000] for text, found in zip(logs, begins) if found)
 
     def count(self):
         """What exists now (support/census.py), without what other servers have."""

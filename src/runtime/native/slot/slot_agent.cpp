@@ -3,6 +3,7 @@
 #include "agent/trust/egress_certificate.hpp"
 #include "base/log.hpp"
 #include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/kernel/sanitizer_reports.hpp"
 #include "runtime/native/kernel/signals.hpp"
 #include "runtime/native/spawner/message_socket.hpp"
 
@@ -72,6 +73,7 @@ void trust_authority(const std::string& authority, Environment& environment) {
 Status settle_process() {
     const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
     if (null < 0) return last_error("open /dev/null");
+    keep_sanitizer_reports();
     for (const int fd : {0, 1, 2})
         ::dup2(null, fd);
     ::close(null);
