@@ -12,6 +12,9 @@ RELEASES = {"debian12": "bookworm", "debian13": "trixie"}
 #: Authorities that this machine trusts beyond those of the distribution: what a proxy in front of the
 #: registries signs with.
 AUTHORITIES = Path("/etc/ssl/certs/ca-certificates.crt")
+#: The same for Java, which reads no other store than its own.
+JAVA_AUTHORITIES = Path("/etc/ssl/certs/java/cacerts")
+JAVA_AUTHORITIES_INSIDE = "/etc/ssl/java-authorities"
 
 
 def archive(name):
@@ -39,6 +42,7 @@ def add(server, name, given):
 def trust(sandbox):
     """Gives the sandbox the authorities of this machine, as its owner would."""
     sandbox.agent.write("/etc/ssl/certs/ca-certificates.crt", AUTHORITIES.read_bytes())
+    sandbox.agent.write(JAVA_AUTHORITIES_INSIDE, JAVA_AUTHORITIES.read_bytes())
 
 
 VARIABLES = {
@@ -47,6 +51,7 @@ VARIABLES = {
     "NODE_EXTRA_CA_CERTS": str(AUTHORITIES),
     "CARGO_HTTP_CAINFO": str(AUTHORITIES),
     "REQUESTS_CA_BUNDLE": str(AUTHORITIES),
+    "MAVEN_OPTS": f"-Djavax.net.ssl.trustStore={JAVA_AUTHORITIES_INSIDE}",
     "PIP_DISABLE_PIP_VERSION_CHECK": "1",
     "DEBIAN_FRONTEND": "noninteractive",
     # The go command asks a server for sums that a closed network does not let through.
