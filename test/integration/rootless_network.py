@@ -158,6 +158,25 @@ def test_the_world_is_reached_and_sees_the_hosts_address(server, sandbox):
     assert "a network beyond loopback" not in off
 
 
+LATE = """table inet late {
+    chain output {
+        type filter hook output priority 0
+        tcp sport 80 tcp flags == ack meta length 40-60 drop
+    }
+}"""
+
+
+def test_a_peer_that_acknowledges_late_is_reached(sandbox, world):
+    """As every peer beyond this machine does: here its acknowledgements come with what it answers."""
+    namespace = ("ip", "netns", "exec", world.name, "nft")
+    run(*namespace, "-f", "-", input=LATE)
+    try:
+        for _ in range(5):
+            assert fetch(sandbox, "http://api.example/hello").startswith("200 ")
+    finally:
+        run(*namespace, "delete", "table", "inet", "late")
+
+
 def test_nothing_of_it_runs_as_root(server, user):
     for name in ("osb-uplink", PASTA, "osb-resolver"):
         found = user.named(name)

@@ -90,6 +90,12 @@ Status install_uplink_firewall(const std::string& table,
         transaction.add_base_chain(Family::inet, table, chain, "filter", hook, before_sandboxes);
         rule(chain, Rule().to_interfaces(whole_name).go_to(uplink_chain));
     }
+    // pasta tells of room in its window by segments without any flag, not even that of an
+    // acknowledgement, while the peer has not acknowledged what it was sent. They belong to no
+    // connection for this namespace, whose reset of them would end the one that they are of.
+    transaction.add_base_chain(Family::inet, table, "input", "filter", Hook::input,
+                               before_sandboxes);
+    rule("input", Rule().from_interfaces(whole_name).connection(net::nft::invalid).drop());
     auto committed = transaction.commit(*socket);
     if (!committed) return committed.error().within("install firewall \"" + table + "\"");
     return {};
