@@ -158,6 +158,7 @@ def test_the_world_is_reached_and_sees_the_hosts_address(server, sandbox):
     assert "a network beyond loopback" not in off
 
 
+#: Of what the peer sends from port 80, segments that only acknowledge are lost.
 LATE = """table inet late {
     chain output {
         type filter hook output priority 0

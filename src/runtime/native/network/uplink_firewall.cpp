@@ -90,9 +90,10 @@ Status install_uplink_firewall(const std::string& table,
         transaction.add_base_chain(Family::inet, table, chain, "filter", hook, before_sandboxes);
         rule(chain, Rule().to_interfaces(whole_name).go_to(uplink_chain));
     }
-    // pasta tells of room in its window by segments without any flag, not even that of an
-    // acknowledgement, while the peer has not acknowledged what it was sent. They belong to no
-    // connection for this namespace, whose reset of them would end the one that they are of.
+    // pasta tells of room in its window by segments without any flag while the peer has not
+    // acknowledged what it was sent. Connection tracking calls them invalid and does not translate
+    // them back, so this namespace's own stack would get them, and its reset would end the
+    // connection at pasta.
     transaction.add_base_chain(Family::inet, table, "input", "filter", Hook::input,
                                before_sandboxes);
     rule("input", Rule().from_interfaces(whole_name).connection(net::nft::invalid).drop());

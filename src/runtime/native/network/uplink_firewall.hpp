@@ -13,8 +13,8 @@ namespace opensandbox::runtime::native {
 /// transaction. pasta speaks through sockets of the host: whatever they would deliver to the host
 /// itself is refused here at once, also when it comes from a process of this namespace. `host` are
 /// the host's addresses; besides, link-local ones, the host's loopback in its IPv6 guise
-/// (::ffff:0.0.0.0/96) and 0.0.0.0/8 never leave. What comes by the uplink and belongs to no
-/// connection is dropped without an answer.
+/// (::ffff:0.0.0.0/96) and 0.0.0.0/8 never leave. What comes by the uplink for this
+/// namespace itself and is invalid to connection tracking is dropped without an answer.
 Status install_uplink_firewall(const std::string& table,
                                const std::set<boost::asio::ip::address>& host);
 
