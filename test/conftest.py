@@ -11,6 +11,7 @@ import pytest
 
 from support import rootfs
 from support.dockerd import Dockerd
+from support.published_server import PublishedServer
 from support.server import EXECUTABLE, Server
 from support.shell import run
 
@@ -42,7 +43,7 @@ def pytest_runtest_makereport(item, call):
     if not report.failed:
         return
     used = list(item.funcargs.values())
-    servers = {id(value): value for value in used if isinstance(value, Server)}
+    servers = {id(value): value for value in used if isinstance(value, (Server, PublishedServer))}
     used += [getattr(server, "docker", None) for server in servers.values()]
     engines = {id(value): value for value in used if isinstance(value, Dockerd)}
     for engine in engines.values():

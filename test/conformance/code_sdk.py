@@ -3,18 +3,18 @@ drivers, once with a real Jupyter server inside the sandbox."""
 
 import asyncio
 import time
-from datetime import timedelta
 
 import pytest
 from code_interpreter import CodeInterpreter, CodeInterpreterSync
 from opensandbox import Sandbox
-from opensandbox.config import ConnectionConfig, ConnectionConfigSync
+from opensandbox.config import ConnectionConfigSync
 from opensandbox.exceptions import SandboxApiException, SandboxException
 from opensandbox.models.execd import ExecutionHandlers
 from opensandbox.models.execd_sync import ExecutionHandlersSync
 from opensandbox.sync import SandboxSync
 
 from support import jupyter
+from support.sdk_connection import config_for
 
 # The interpreters are the same wherever a sandbox runs.
 pytestmark = pytest.mark.parametrize("server", ["native"], indirect=True)
@@ -46,11 +46,6 @@ def box(shared_box):
     yield shared_box
     for language in ("python", "bash", "javascript"):
         assert shared_box.agent.delete("/code/contexts", query={"language": language}).status == 200
-
-
-def config_for(server, kind=ConnectionConfig, use_server_proxy=False):
-    return kind(domain=server.address, api_key=server.key, protocol="http",
-                use_server_proxy=use_server_proxy, request_timeout=timedelta(seconds=90))
 
 
 def with_codes(box, scenario, use_server_proxy=False):
@@ -274,7 +269,7 @@ def test_displayed_objects_keep_their_forms(box):
 
 @pytest.mark.parametrize("proxy", [False, True], ids=["direct", "proxy"])
 def test_synchronous_client(box, proxy):
-    config = config_for(box.server, ConnectionConfigSync, proxy)
+    config = config_for(box.server, proxy, ConnectionConfigSync)
     sandbox = SandboxSync.connect(box.id, connection_config=config)
     interpreter = CodeInterpreterSync.create(sandbox, skip_health_check=not box.with_jupyter)
     try:

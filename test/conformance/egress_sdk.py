@@ -6,12 +6,13 @@ import uuid
 
 import pytest
 from opensandbox import Sandbox
-from opensandbox.config import ConnectionConfig, ConnectionConfigSync
+from opensandbox.config import ConnectionConfigSync
 from opensandbox.exceptions import SandboxApiException, SandboxException
 from opensandbox.models.sandboxes import CredentialProxyConfig, NetworkPolicy, NetworkRule
 from opensandbox.sync import SandboxSync
 
 from support.egress_world import FETCH
+from support.sdk_connection import config_for
 
 BY = {False: "direct", True: "proxy"}
 
@@ -63,11 +64,6 @@ print("found" if found else "nothing", *found)
 @pytest.fixture(params=BY, ids=BY.get)
 def use_server_proxy(request):
     return request.param
-
-
-def config_for(server, use_server_proxy=False, kind=ConnectionConfig):
-    return kind(domain=server.address, api_key=server.key, protocol="http",
-                use_server_proxy=use_server_proxy)
 
 
 def allowing(*targets):

@@ -14,7 +14,8 @@ from opensandbox.pool import (
 )
 from opensandbox.sync import SandboxManagerSync, SandboxPoolSync, SandboxSync
 
-from conformance.python_sdk import config_for, use_server_proxy, with_sandbox  # noqa: F401
+from conformance.python_sdk import use_server_proxy, with_sandbox  # noqa: F401
+from support.sdk_connection import config_for
 from support.shell import eventually
 
 

@@ -18,6 +18,8 @@ from opensandbox.models.filesystem import (
 from opensandbox.models.sandboxes import SandboxFilter
 from opensandbox.sync import SandboxManagerSync, SandboxSync
 
+from support.sdk_connection import config_for
+
 PROXY = [False, True]
 BY = {False: "direct", True: "proxy"}
 
@@ -25,11 +27,6 @@ BY = {False: "direct", True: "proxy"}
 @pytest.fixture(params=PROXY, ids=BY.get)
 def use_server_proxy(request):
     return request.param
-
-
-def config_for(server, use_server_proxy=False, kind=ConnectionConfig):
-    return kind(domain=server.address, api_key=server.key, protocol="http",
-                use_server_proxy=use_server_proxy)
 
 
 def with_sandbox(server, use_server_proxy, scenario, **options):
