@@ -119,11 +119,27 @@ def best(rounds, actions):
     return {peer: min(taken) for peer, taken in seconds.items()}
 
 
-def output(table, ours, go, directory, rounds):
-    print(f"\n50 MB of 100-byte lines to a client on loopback, best of {rounds}")
+def lines_command(directory):
+    """A request for 50 MB of 100-byte lines."""
     lines = directory / "lines"
     lines.write_bytes((b"x" * 99 + b"\n") * 500_000)
-    body = json.dumps({"command": f"cat {lines}"}).encode()
+    return json.dumps({"command": f"cat {lines}"}).encode()
+
+
+def upload(peer, target, data):
+    """An action of `best`: this file, sent as the published contract has it."""
+    form = (
+        '--b\r\nContent-Disposition: form-data; name="metadata"; filename="metadata"\r\n\r\n'
+        + json.dumps({"path": str(target)})
+        + '\r\n--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
+    ).encode() + data + b"\r\n--b--\r\n"
+    field = "Content-Type: multipart/form-data; boundary=b\r\n"
+    return functools.partial(peer.exchange, "POST", "/files/upload", form, field)
+
+
+def output(table, ours, go, directory, rounds):
+    print(f"\n50 MB of 100-byte lines to a client on loopback, best of {rounds}")
+    body = lines_command(directory)
 
     def measure():
         seconds = best(rounds, {
@@ -139,14 +155,8 @@ def output(table, ours, go, directory, rounds):
 def files(table, ours, go, directory, rounds):
     print(f"\n100 MB up (synced) and down, best of {rounds}")
     data, target = os.urandom(MB) * 100, directory / "big"
-    form = (
-        '--b\r\nContent-Disposition: form-data; name="metadata"; filename="metadata"\r\n\r\n'
-        + json.dumps({"path": str(target)})
-        + '\r\n--b\r\nContent-Disposition: form-data; name="file"; filename="f"\r\n\r\n'
-    ).encode() + data + b"\r\n--b--\r\n"
-    field = "Content-Type: multipart/form-data; boundary=b\r\n"
     up = {
-        ours: functools.partial(ours.exchange, "POST", "/files/upload", form, field),
+        ours: upload(ours, target, data),
         go: functools.partial(go.exchange, "POST", f"/files/upload?path={target}", data),
     }
     down = {

@@ -125,10 +125,7 @@ class Machine:
 
     def __init__(self, stack, directory):
         self.stack, self.directory = stack, directory
-        self.docker = stack.enter_context(Dockerd(reachable=True))
         self.tree = rootfs.busybox_tree(directory / "tree")
-        self.docker.import_tree(self.tree, BUSYBOX)
-        make_execd_image(self.docker)
         self.archive = rootfs.tar_of_tree(self.tree, directory / "root.tar")
 
     def native(self, name, slots, **options):
@@ -138,21 +135,36 @@ class Machine:
         server.cli("image", "import", self.archive, BUSYBOX)
         return server
 
-    def published(self):
-        server = PublishedServer(self.directory / "published", self.docker)
+    def engine(self):
+        docker = self.stack.enter_context(Dockerd(reachable=True))
+        docker.import_tree(self.tree, BUSYBOX)
+        make_execd_image(docker)
+        return docker
+
+    def published(self, docker):
+        server = PublishedServer(self.directory / "published", docker)
         self.stack.callback(server.destroy)
         return server.start()
 
 
-def warm_server(machine):
-    """A server with a Python image whose slots wait with libraries imported."""
+def warm_image(machine):
+    """A Python image whose slots wait with libraries imported."""
     tree = rootfs.debian_tree(machine.directory / "debian")
     layer = rootfs.tar_of_tree(tree, machine.directory / "debian.tar").read_bytes()
     archive = machine.directory / "warm.tar"
     rootfs.oci_layout(archive, [layer], compress=False, Labels={"opensandbox.io/warm": WARM})
-    server = machine.native("warm", 8, sections={"native.warm": {"size": 4, "max": 4}})
+    return archive
+
+
+def warm_subject(machine, name, archive, server="warm", **options):
+    """The first Python result of a server that has that image, once its slots wait."""
+    server = machine.native(server, 8, sections={"native.warm": {"size": 4, "max": 4}}, **options)
     server.cli("image", "import", archive, WARM_IMAGE, timeout=300)
-    return server
+    request = {**REQUEST, "image": {"uri": WARM_IMAGE}}
+    subject = Served(name, server, request, path="/code", command=FIRST_CODE)
+    subject.once()  # makes the image known
+    full(server, 4, "opensandbox_warm_slots_ready")
+    return subject
 
 
 def full(server, slots, metric="opensandbox_slots_ready"):
@@ -210,16 +222,12 @@ def main():
     with ExitStack() as stack:
         stack.callback(shutil.rmtree, directory, ignore_errors=True)
         machine = Machine(stack, directory)
+        docker = machine.engine()
         ours = machine.native("native", few)
-        warm = warm_server(machine)
-        code = {"path": "/code", "command": FIRST_CODE}
         first = Served("opensandbox", ours)
-        published = Served("published server on Docker, our agent", machine.published())
-        others = [bubblewrap(machine.tree), runc(machine.tree, directory), docker_run(machine.docker), published]
-        request = {**REQUEST, "image": {"uri": WARM_IMAGE}}
-        python = Served("opensandbox, first Python result, libraries loaded", warm, request, **code)
-        python.once()  # makes the image known
-        full(warm, 4, "opensandbox_warm_slots_ready")
+        published = Served("published server on Docker, our agent", machine.published(docker))
+        others = [bubblewrap(machine.tree), runc(machine.tree, directory), docker_run(docker), published]
+        python = warm_subject(machine, "opensandbox, first Python result, libraries loaded", warm_image(machine))
         times = sequential([first, *others, python], rounds)
 
         print(f"\nbursts of {count}", flush=True)
