@@ -74,7 +74,7 @@ class Session:
     def perform(self, sandbox, works):
         network = has_network(sandbox)
         installed = set()
-        if network and self.image in DEBIAN:
+        if network and self.image in (*DEBIAN, "host"):
             self._sh(sandbox, "apt-get update -q", "root", 300)
         for work in works:
             if (work.network or not set(work.packages) <= installed) and not network:
