@@ -1,7 +1,6 @@
 #include "runtime/native/confinement/seccomp_filter.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "unit/runtime/checks_in_child.hpp"
-#include "unit/runtime/outcome.hpp"
 
 #include <catch2/catch.hpp>
 #include <sys/mount.h>
@@ -19,7 +18,6 @@
 using namespace opensandbox;
 using opensandbox::runtime::test::errno_of;
 using opensandbox::runtime::test::in_child;
-using opensandbox::runtime::test::succeeded;
 using namespace opensandbox::runtime::native;
 
 namespace {
@@ -35,13 +33,12 @@ int clone_with(unsigned long flags) {
 }  // namespace
 
 TEST_CASE("the filter of a broker lets it make sessions", "[runtime][seccomp]") {
-    auto filter = compile_broker_filter();
-    REQUIRE(succeeded(filter));
+    const auto filter = compile_broker_filter();
     const int failed = in_child([&] {
         if (::unshare(CLONE_NEWNS) != 0) return 1;
         if (::mount("", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return 2;
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        if (!install_seccomp_filter(*filter)) return 3;
+        if (!install_seccomp_filter(filter)) return 3;
         if (::mount("x", "/tmp", "tmpfs", 0, "") != 0) return 4;
         if (::umount2("/tmp", MNT_DETACH) != 0) return 5;
         if (clone_with(CLONE_NEWNS | CLONE_NEWPID | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWNET) !=
@@ -55,11 +52,10 @@ TEST_CASE("the filter of a broker lets it make sessions", "[runtime][seccomp]") 
 }
 
 TEST_CASE("the filter of a broker refuses what sessions do not need", "[runtime][seccomp]") {
-    auto filter = compile_broker_filter();
-    REQUIRE(succeeded(filter));
+    const auto filter = compile_broker_filter();
     const int failed = in_child([&] {
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        if (!install_seccomp_filter(*filter)) return 1;
+        if (!install_seccomp_filter(filter)) return 1;
         if (clone_with(CLONE_NEWUSER) != EPERM) return 2;
         if (clone_with(CLONE_NEWNS | CLONE_NEWUSER) != EPERM) return 3;
         if (clone_with(CLONE_NEWCGROUP) != EPERM) return 4;

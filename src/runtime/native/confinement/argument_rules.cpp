@@ -5,6 +5,7 @@
 #include <linux/sockios.h>
 #include <netinet/in.h>
 #include <sys/ioctl.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -13,6 +14,7 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstdint>
+#include <sched.h>
 #include <span>
 #include <utility>
 
@@ -196,16 +198,49 @@ Rules of_old_limits() {
     return Rules().load(offset_of_argument(0)).where(RLIMIT_CORE, answer(0)).answer(allow);
 }
 
+/// A new namespace of any kind would bring capabilities back. Of these a broker makes others.
+constexpr std::uint32_t all_namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+                                         CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+constexpr std::uint32_t broker_lacks = CLONE_NEWUSER | CLONE_NEWCGROUP;
+
+Rules of_clone(FilterScope scope) {
+    const bool broker = scope == FilterScope::broker;
+    return Rules()
+        .load(offset_of_argument(0))
+        .mask(broker ? broker_lacks : all_namespaces)
+        .where(0, answer(allow))
+        .answer(EPERM);
+}
+
+/// A thread with a directory of its own.
+Rules of_unshare() {
+    return Rules().load(offset_of_argument(0)).where(CLONE_FS, answer(allow)).answer(EPERM);
+}
+
+Rules of_personality() {
+    constexpr std::uint32_t asked = 0xffffffff;
+    Rules rules;
+    rules.load(offset_of_argument(0));
+    for (const std::uint32_t persona :
+         {std::uint32_t{PER_LINUX}, std::uint32_t{PER_LINUX32}, std::uint32_t{UNAME26},
+          std::uint32_t{PER_LINUX32} | UNAME26, std::uint32_t{ADDR_NO_RANDOMIZE}, asked})
+        rules.where(static_cast<int>(persona), answer(allow));
+    return rules.answer(EPERM);
+}
+
 }  // namespace
 
-std::vector<sock_filter> argument_rules() {
-    const std::array<std::pair<long, Rules>, 5> calls{{
+std::vector<sock_filter> argument_rules(FilterScope scope) {
+    std::vector<std::pair<long, Rules>> calls{
+        {SYS_clone, of_clone(scope)},
+        {SYS_personality, of_personality()},
         {SYS_socket, of_sockets(socket_rows)},
         {SYS_socketpair, of_sockets(pair_rows)},
         {SYS_ioctl, of_requests()},
         {SYS_prlimit64, of_limits()},
         {SYS_setrlimit, of_old_limits()},
-    }};
+    };
+    if (scope == FilterScope::broker) calls.emplace_back(SYS_unshare, of_unshare());
     // A number is compared once with each, and goes on behind all of them if it is none.
     Rules heads;
     Rules bodies;

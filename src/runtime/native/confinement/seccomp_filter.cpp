@@ -6,162 +6,117 @@
 
 #include <linux/seccomp.h>
 #include <seccomp.h>
-#include <sys/mman.h>
-#include <sys/personality.h>
 #include <sys/syscall.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstddef>
-#include <fcntl.h>
-#include <memory>
-#include <sched.h>
-#include <string>
+#include <cstdint>
+#include <limits>
 #include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
 namespace {
 
-struct Release {
-    void operator()(void* context) const { ::seccomp_release(context); }
-};
-using Filter = std::unique_ptr<void, Release>;
-
-Error failed(const char* what, int negative_errno) {
-    return Error::from_errno(-negative_errno, std::string("seccomp filter: ") + what);
-}
-
-/// Names that this libseccomp or this architecture does not know are skipped: their numbers answer
-/// ENOSYS. Returns the highest number added.
-Result<unsigned> add_plain(scmp_filter_ctx filter, std::span<const char* const> names) {
-    unsigned highest = 0;
-    for (const char* name : names) {
-        const int number = ::seccomp_syscall_resolve_name(name);
-        if (number < 0) continue;
-        const int result = ::seccomp_rule_add(filter, SCMP_ACT_ALLOW, number, 0);
-        if (result < 0) return failed(name, result);
-        highest = std::max(highest, static_cast<unsigned>(number));
-    }
-    return highest;
-}
-
-Status add(scmp_filter_ctx filter, std::uint32_t action, const char* name,
-           std::initializer_list<scmp_arg_cmp> conditions) {
-    const int number = ::seccomp_syscall_resolve_name(name);
-    if (number < 0) return {};
-    const int result = ::seccomp_rule_add_array(
-        filter, action, number, static_cast<unsigned>(conditions.size()), conditions.begin());
-    if (result < 0) return failed(name, result);
-    return {};
-}
-
-scmp_arg_cmp equals(unsigned argument, std::uint64_t value) {
-    return {argument, SCMP_CMP_EQ, value, 0};
-}
-scmp_arg_cmp masked(unsigned argument, std::uint64_t mask, std::uint64_t value) {
-    return {argument, SCMP_CMP_MASKED_EQ, mask, value};
-}
-
-/// Programs have another way where a kernel lacks these, and no other after EPERM.
-Status add_absent(scmp_filter_ctx filter) {
-    for (const char* name : absent_system_calls()) {
-        if (auto s = add(filter, SCMP_ACT_ERRNO(ENOSYS), name, {}); !s) return s;
-    }
-    return {};
-}
-
-/// A new namespace of any kind would bring capabilities back; 0x80 is CLONE_NEWTIME.
-constexpr std::uint64_t all_namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
-                                         CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
-/// Of these a broker makes none.
-constexpr std::uint64_t broker_lacks = CLONE_NEWUSER | CLONE_NEWCGROUP;
-
-/// `namespaces`: those that clone may not make.
-Status add_conditional(scmp_filter_ctx filter, std::uint64_t namespaces) {
-    if (auto s = add(filter, SCMP_ACT_ALLOW, "clone", {masked(0, namespaces, 0)}); !s) return s;
-    for (const std::uint64_t persona :
-         {0UL, 0x0008UL, 0x20000UL, 0x20008UL, 0x40000UL, 0xffffffffUL}) {
-        if (auto s = add(filter, SCMP_ACT_ALLOW, "personality", {equals(0, persona)}); !s) return s;
-    }
-    return {};
-}
-
-Result<std::vector<sock_filter>> export_program(scmp_filter_ctx filter) {
-    UniqueFd file(::memfd_create("seccomp", MFD_CLOEXEC));
-    if (!file) return last_error("memfd_create");
-    if (const int result = ::seccomp_export_bpf(filter, file.get()); result < 0) {
-        return failed("export", result);
-    }
-    const off_t size = ::lseek(file.get(), 0, SEEK_END);
-    if (size <= 0 || size % static_cast<off_t>(sizeof(sock_filter)) != 0) {
-        return Error(ErrorCode::internal, "seccomp filter: unexpected size");
-    }
-    std::vector<sock_filter> program(static_cast<std::size_t>(size) / sizeof(sock_filter));
-    if (::pread(file.get(), program.data(), static_cast<std::size_t>(size), 0) != size) {
-        return last_error("read seccomp filter");
-    }
-    return program;
-}
-
-/// Comes before libseccomp's program: another ABI, and calls newer than all we know, answer as from
-/// a kernel without them. x32 calls have numbers beyond any.
-std::vector<sock_filter> prologue(unsigned highest) {
-    const std::uint32_t no_such_call = SECCOMP_RET_ERRNO | ENOSYS;
-    return {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ::seccomp_arch_native(), 0, 2),
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, highest, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, no_such_call),
-    };
-}
+constexpr std::uint32_t not_permitted = SECCOMP_RET_ERRNO | EPERM;
+constexpr std::uint32_t no_such_call = SECCOMP_RET_ERRNO | ENOSYS;
 
 /// Mounts, and entering namespaces that the broker made.
-Status add_for_broker(scmp_filter_ctx filter) {
-    for (const char* name : {"mount", "umount2", "open_tree", "move_mount", "fsopen", "fsconfig",
-                             "fsmount", "mount_setattr", "setns"}) {
-        if (auto s = add(filter, SCMP_ACT_ALLOW, name, {}); !s) return s;
+constexpr const char* of_broker[] = {"mount",   "umount2",  "open_tree", "move_mount",   "fsopen",
+                                     "fsmount", "fsconfig", "setns",     "mount_setattr"};
+
+/// Neighbouring numbers that are answered alike, from the first up to the next run's.
+struct Run {
+    std::uint32_t first;
+    std::uint32_t action;
+};
+
+/// A comparison halves what is left. Each sandbox pays for the compilation of every instruction.
+std::vector<sock_filter> tree_of(std::span<const Run> runs) {
+    if (runs.size() == 1) return {BPF_STMT(BPF_RET | BPF_K, runs.front().action)};
+    const auto upper_runs = runs.subspan(runs.size() / 2);
+    const auto lower = tree_of(runs.first(runs.size() / 2));
+    const auto upper = tree_of(upper_runs);
+    std::vector<sock_filter> tree;
+    const std::uint32_t least = upper_runs.front().first;
+    if (lower.size() <= std::numeric_limits<std::uint8_t>::max()) {
+        const auto skipped = static_cast<std::uint8_t>(lower.size());
+        tree.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, least, skipped, 0));
+    } else {
+        const auto skipped = static_cast<std::uint32_t>(lower.size());
+        tree.push_back(BPF_JUMP(BPF_JMP | BPF_JGE | BPF_K, least, 0, 1));
+        tree.push_back(BPF_STMT(BPF_JMP | BPF_JA, skipped));
     }
-    // A thread with a directory of its own.
-    return add(filter, SCMP_ACT_ALLOW, "unshare", {equals(0, CLONE_FS)});
+    tree.insert(tree.end(), lower.begin(), lower.end());
+    tree.insert(tree.end(), upper.begin(), upper.end());
+    return tree;
 }
 
-enum class Scope : std::uint8_t { sandbox, broker };
+/// What calls are answered by their number alone: newer ones than all that are allowed, as by a
+/// kernel without them. Names that this libseccomp or this architecture does not know are skipped.
+class Answers {
+  public:
+    void allow(std::span<const char* const> names) {
+        for (const char* name : names) {
+            const int number = ::seccomp_syscall_resolve_name(name);
+            if (number < 0) continue;
+            const auto at = static_cast<std::size_t>(number);
+            if (at >= actions_.size()) actions_.resize(at + 1, not_permitted);
+            actions_[at] = SECCOMP_RET_ALLOW;
+        }
+    }
 
-Result<std::vector<sock_filter>> compile(Scope scope) {
-    Filter filter(::seccomp_init(SCMP_ACT_ERRNO(EPERM)));
-    if (!filter) return Error(ErrorCode::internal, "seccomp filter: cannot begin");
-    scmp_filter_ctx context = filter.get();
-    // A tree instead of a list: a call costs a dozen comparisons, not three hundred.
-    ::seccomp_attr_set(context, SCMP_FLTATR_CTL_OPTIMIZE, 2);
-    auto highest = add_plain(context, allowed_system_calls());
-    if (!highest) return highest.error();
-    if (auto s = add_absent(context); !s) return s.error();
-    const bool broker = scope == Scope::broker;
-    if (auto s = add_conditional(context, broker ? broker_lacks : all_namespaces); !s) {
-        return s.error();
+    /// Programs have another way where a kernel lacks these, and no other after EPERM.
+    void lack(std::span<const char* const> names) {
+        for (const char* name : names) {
+            const int number = ::seccomp_syscall_resolve_name(name);
+            if (number < 0) continue;
+            const auto at = static_cast<std::size_t>(number);
+            if (at < actions_.size()) actions_[at] = no_such_call;
+        }
     }
-    if (broker) {
-        if (auto s = add_for_broker(context); !s) return s.error();
+
+    [[nodiscard]] std::vector<sock_filter> program() const {
+        std::vector<Run> runs;
+        for (std::uint32_t number = 0; number < actions_.size(); ++number) {
+            const std::uint32_t action = actions_[number];
+            if (runs.empty() || runs.back().action != action) runs.push_back({number, action});
+        }
+        runs.push_back({static_cast<std::uint32_t>(actions_.size()), no_such_call});
+        std::vector<sock_filter> program = tree_of(runs);
+        program.insert(program.begin(),
+                       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
+        return program;
     }
-    auto rest = export_program(context);
-    if (!rest) return rest.error();
-    auto program = prologue(*highest);
-    const auto by_argument = argument_rules();
-    program.insert(program.end(), by_argument.begin(), by_argument.end());
-    program.insert(program.end(), rest->begin(), rest->end());
+
+  private:
+    std::vector<std::uint32_t> actions_;
+};
+
+std::vector<sock_filter> compile(FilterScope scope) {
+    Answers answers;
+    answers.allow(allowed_system_calls());
+    if (scope == FilterScope::broker) answers.allow(of_broker);
+    answers.lack(absent_system_calls());
+    // Another ABI answers as a kernel without it; the numbers of x32 are beyond any.
+    std::vector<sock_filter> program{
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ::seccomp_arch_native(), 1, 0),
+        BPF_STMT(BPF_RET | BPF_K, no_such_call),
+    };
+    for (const auto& rest : {argument_rules(scope), answers.program()})
+        program.insert(program.end(), rest.begin(), rest.end());
     return program;
 }
 
 }  // namespace
 
-Result<std::vector<sock_filter>> compile_seccomp_filter() {
-    return compile(Scope::sandbox);
+std::vector<sock_filter> compile_seccomp_filter() {
+    return compile(FilterScope::sandbox);
 }
 
-Result<std::vector<sock_filter>> compile_broker_filter() {
-    return compile(Scope::broker);
+std::vector<sock_filter> compile_broker_filter() {
+    return compile(FilterScope::broker);
 }
 
 Status install_seccomp_filter(std::span<const sock_filter> program) {

@@ -101,11 +101,9 @@ Result<Door> open_door() {
 Status fence_in() {
     constexpr std::uint64_t more = std::uint64_t{1} << CAP_SYS_ADMIN | std::uint64_t{1}
                                                                            << CAP_NET_ADMIN;
-    auto filter = compile_broker_filter();
-    if (!filter) return filter.error();
     if (auto s = check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs"); !s) return s;
     if (auto s = drop_capabilities(sandbox_capabilities() | more); !s) return s.error();
-    if (auto s = install_seccomp_filter(*filter); !s) return s;
+    if (auto s = install_seccomp_filter(compile_broker_filter()); !s) return s;
     return check(::prctl(PR_SET_DUMPABLE, 0), "prctl dumpable");
 }
 

@@ -59,9 +59,11 @@ void EventLoop::run_once(Clock::duration limit) {
     const int count = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()),
                                    static_cast<int>(millis));
     for (int i = 0; i < count; ++i) {
+        // A copy: what the kernel writes is packed, and a reference must not lead into it.
+        const std::uint64_t token = events[static_cast<std::size_t>(i)].data.u64;
         // An earlier handler of this round may have ended this watch; and a handler keeps itself
         // alive while it runs.
-        const auto found = handlers_.find(events[static_cast<std::size_t>(i)].data.u64);
+        const auto found = handlers_.find(token);
         if (found == handlers_.end()) continue;
         const auto handler = found->second;
         (*handler)(events[static_cast<std::size_t>(i)].events);
