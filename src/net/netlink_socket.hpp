@@ -28,6 +28,9 @@ class NetlinkSocket {
     /// collects the verdicts it queued.
     Result<std::vector<NetlinkVerdict>> transact(NetlinkBytes datagram, std::string_view what);
 
+    /// For requests of other kinds that sockets take. Borrowed.
+    [[nodiscard]] int descriptor() const { return fd_.get(); }
+
   private:
     NetlinkSocket(UniqueFd fd, std::uint32_t port);
     /// For one large datagram.

@@ -6,8 +6,10 @@
 #include <linux/rtnetlink.h>
 #include <linux/veth.h>
 #include <net/if.h>
+#include <sys/ioctl.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace opensandbox::net {
@@ -125,15 +127,12 @@ Result<int> RouteSocket::create_veth(const VethPair& pair) {
 Result<int> RouteSocket::link_index(std::string_view name) {
     const auto what = "find link " + std::string(name);
     if (auto checked = check_name(name); !checked) return checked.error();
-    NetlinkMessage message(RTM_GETLINK, 0);
-    ask_link(message);
-    message.put_text(IFLA_IFNAME, name);
-    auto answer = socket_.exchange(message, what);
-    if (!answer) return answer.error();
-    const auto links = parse_links(*answer);
-    if (links.size() != 1)
-        return Error(ErrorCode::protocol, what + ": the kernel did not describe it");
-    return links.front().index;
+    // Unlike the message that describes a link, this waits for nobody who is changing one.
+    ifreq request{};
+    std::ranges::copy(name, request.ifr_name);
+    if (::ioctl(socket_.descriptor(), SIOCGIFINDEX, &request) < 0)
+        return netlink_error({.error = errno}, what);
+    return request.ifr_ifindex;
 }
 
 Result<std::vector<Link>> RouteSocket::list_links(std::string_view prefix) {
