@@ -66,7 +66,7 @@ struct AgentOptions {
     std::vector<WarmInterpreter> warm;
     /// Kept within its size while the agent runs; may be empty.
     std::shared_ptr<LogFile> log_file;
-    /// TOML file with the settings of isolated sessions (contract section 9); empty: defaults.
+    /// TOML file with the settings of isolated sessions (execd contract 9); empty: defaults.
     std::string isolation_config;
     /// A borrowed socket to ask for a process that makes the namespaces of isolated sessions, where
     /// this one may not (isolated/broker_link.hpp); -1: it makes them itself.

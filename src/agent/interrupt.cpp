@@ -31,7 +31,7 @@ Awaitable<Interrupted> interrupt_command(Services& services, std::string id) {
     co_return done;
 }
 
-/// A session goes with its run (contract 4).
+/// A session goes with its run (execd contract 4).
 Awaitable<Interrupted> delete_session(Services& services, std::string id) {
     if (!services.sessions.erase(id)) co_return std::nullopt;
     co_return Status();

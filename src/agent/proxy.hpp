@@ -9,7 +9,7 @@
 
 namespace opensandbox::agent {
 
-/// /proxy/{port}/…: passes requests and WebSockets to a service of the sandbox (contract 1.4).
+/// /proxy/{port}/…: passes requests and WebSockets to a service of the sandbox (execd 1.4).
 void add_proxy_routes(http::Router& router, Services& services);
 
 /// Where a proxied request goes: the raw target without its prefix, and the port. Empty when the

@@ -19,7 +19,7 @@
 namespace opensandbox::agent {
 namespace {
 
-/// The shape of this one body differs from all others (contract 1.2).
+/// The shape of this one body differs from all others (execd contract 1.2).
 Awaitable<void> reply_unauthorized(http::Exchange& exchange) {
     std::string body = R"({"error":"Unauthorized: invalid or missing header )" +
                        std::string(http::kAccessTokenField) + R"("})";

@@ -10,7 +10,7 @@
 #include "opensandbox/templates.hpp"
 
 /// The SDK's types as the documents that the command line prints: names and shapes of the contract
-/// (kubernetes-cli section 4), snake_case, null for what is absent.
+/// (clients 1), snake_case, null for what is absent.
 namespace opensandbox::cli {
 
 /// What is not there is null.

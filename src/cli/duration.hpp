@@ -11,7 +11,7 @@ namespace opensandbox::cli {
 /// than ten years.
 std::optional<std::chrono::milliseconds> parse_duration_text(std::string_view text);
 
-/// "0:10:00", "1 day, 2:00:00": as `sandbox create` reports a lifetime (contract section 4).
+/// "0:10:00", "1 day, 2:00:00": as `sandbox create` reports a lifetime (clients 1).
 std::string to_clock_text(std::chrono::seconds duration);
 
 }  // namespace opensandbox::cli

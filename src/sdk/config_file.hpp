@@ -10,7 +10,7 @@
 
 namespace opensandbox::sdk {
 
-/// ~/.opensandbox/config.toml (contract kubernetes-cli section 4). Unknown keys are ignored.
+/// ~/.opensandbox/config.toml (clients 1). Unknown keys are ignored.
 struct ConfigFile {
     ConfigFile() = default;
     std::optional<std::string> api_key;

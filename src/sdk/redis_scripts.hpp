@@ -1,7 +1,7 @@
 #pragma once
 
 /// What the Redis store does in one step, in Lua. Keys and values are those of the published SDKs
-/// (contract section 6), so that all can share a pool: a list of idle ids, oldest first; a hash of
+/// (clients 2), so that all can share a pool: a list of idle ids, oldest first; a hash of
 /// their expiries in milliseconds since the epoch, by Redis's clock; the lock's owner; settings as
 /// decimal text; the state of destruction.
 namespace opensandbox::sdk::redis_script {

@@ -20,7 +20,7 @@ bool refused_for_good(const Error& error) {
            error.code() == ErrorCode::permission_denied;
 }
 
-/// Kubernetes has no address for a pod yet; all else is final (contract 10.2).
+/// Kubernetes has no address for a pod yet; all else is final (lifecycle 10.2).
 bool endpoint_may_come(const Error& error) {
     return error.wire_code() == "KUBERNETES::POD_IP_NOT_AVAILABLE";
 }

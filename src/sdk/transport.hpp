@@ -91,7 +91,7 @@ class Transport {
 Error to_public(const opensandbox::Error& error);
 
 /// The error that an answer of status 300 or more stands for. Understands `{code,message}`,
-/// `{detail:…}` of three shapes, `{error}` and plain text (contract lifecycle 1.3, execd 1.2).
+/// `{detail:…}` of three shapes, `{error}` and plain text (lifecycle 1.3, execd 1.2).
 Error error_of_answer(int status, const http::Fields& fields, std::string_view body);
 
 }  // namespace opensandbox::sdk

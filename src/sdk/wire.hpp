@@ -17,7 +17,7 @@
 /// in another type are `protocol` errors that name it.
 namespace opensandbox::sdk::wire {
 
-// Lifecycle, contract section 2.
+// Sandboxes (lifecycle 2).
 /// `invalid_argument` when network_policy, volumes or request_body is not the JSON it must be.
 Result<std::string> encode_create(const CreateOptions& options);
 std::string encode_expiry(TimePoint at);

@@ -19,7 +19,7 @@ using ContextPtr = CodeContexts::ContextPtr;
 /// Runs that may wait for their turn in one context.
 constexpr std::size_t kMaxWaiting = 64;
 
-/// Errors of this part are 400 or 500: clients know no others (contract 1.4).
+/// Errors of this part are 400 or 500: clients know no others (execd contract 1.4).
 Awaitable<void> reply_failure(http::Exchange& exchange, Error error) {
     if (error.code() == ErrorCode::invalid_argument || error.code() == ErrorCode::too_large) {
         co_await reply_error(exchange, error);
@@ -76,7 +76,7 @@ Awaitable<void> run_in_context(Services& services, http::Exchange& exchange, Con
     if (!complete) net::spawn(services.executor, finish_unread(pump, held), "code unread");
 }
 
-/// Languages that are no kernels' (contract 5.1).
+/// Languages that are no kernels' (execd contract 5.1).
 Awaitable<void> run_other(Services& services, http::Exchange& exchange, CodeRequest request) {
     if (request.command() || request.background()) {
         CommandRequest command;

@@ -71,7 +71,7 @@ Awaitable<void> Execution::stream(std::shared_ptr<Execution> execution, http::Ex
     if (complete) {
         execution->release_outputs();
     } else {
-        // The reader is gone: the command runs on by itself (contract 3.2).
+        // The reader is gone: the command runs on by itself (execd contract 3.2).
         net::spawn(execution->executor_, run_unread(execution), "command without a reader");
     }
 }

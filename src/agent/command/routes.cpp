@@ -68,7 +68,7 @@ Awaitable<void> command_status(Services& services, http::Exchange& exchange) {
     co_await reply_json(exchange, 200, record->status_json());
 }
 
-/// A missing or unreadable number is 0, a negative one is wrong (contract 3.5).
+/// A missing or unreadable number is 0, a negative one is wrong (execd contract 3.5).
 std::int64_t position_of(http::Exchange& exchange, std::string_view name) {
     http::Query query(exchange.request().query());
     std::string_view text = query.get(name).value_or("");

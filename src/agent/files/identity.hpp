@@ -11,7 +11,7 @@
 namespace opensandbox::agent {
 
 /// The user as whom a file operation is done (execd contract 6.9), and the mount namespace in which
-/// (contract 9); empty for the agent's own.
+/// (execd contract 9); empty for the agent's own.
 struct Identity {
     Identity(uid_t u, gid_t g, std::shared_ptr<UniqueFd> in = {})
         : uid(u), gid(g), mounts(std::move(in)) {}

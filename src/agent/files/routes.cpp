@@ -71,7 +71,7 @@ Awaitable<void> file_info(FileCall call) {
 
 Status delete_file(const std::string& path) {
     struct stat info{};
-    // A link to a directory counts as one (contract 6.3); one to nowhere is just removed.
+    // A link to a directory counts as one (execd contract 6.3); one to nowhere is just removed.
     if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
         return Error(ErrorCode::conflict, path + " is a directory");
     }
@@ -150,7 +150,7 @@ Awaitable<void> permissions_each(FileCall call,
     co_await finish_with(call, std::move(work));
 }
 
-/// A missing file here is a failure of the operation (contract 6.3).
+/// A missing file here is a failure of the operation (execd contract 6.3).
 Status set_permissions(const std::string& path, const Permission& permission) {
     struct stat info{};
     if (::stat(path.c_str(), &info) != 0) {

@@ -53,7 +53,7 @@ IsolatedSession::IsolatedSession(asio::any_io_executor executor, std::string id,
       active_at_(steady_clock::now()) {
     enclosure_.namespaces = namespaces_->descriptors();
     for (const WorkMount& mount : request_.mounts) {
-        // What is thrown away with the session takes no writes from outside (contract 9).
+        // What is thrown away with the session takes no writes from outside (execd contract 9).
         bool writable = mount.mode == MountMode::read_write ||
                         (mount.mode == MountMode::overlay && mount.persist);
         places_.emplace_back(mount.path, writable);

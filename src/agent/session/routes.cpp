@@ -73,7 +73,7 @@ Awaitable<void> reply_unknown(http::Exchange& exchange) {
     co_await reply_error(exchange, 404, code::kContextNotFound, "no such session: " + id);
 }
 
-/// Ends the run when its reader leaves (contract 4).
+/// Ends the run when its reader leaves (execd contract 4).
 Awaitable<void> abandon_when_gone(Awaitable<void> gone, std::weak_ptr<Session> session,
                                   std::weak_ptr<SessionRun> run) {
     co_await std::move(gone);

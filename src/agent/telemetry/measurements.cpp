@@ -89,7 +89,7 @@ void Measurements::write_operations(OtlpMetrics& out, const Operations& operatio
 }
 
 std::string_view file_operation(std::string_view method, std::string_view route) {
-    // The same operations as a user, or in an isolated session (contract 6.9 and 9).
+    // The same operations as a user, or in an isolated session (execd 6.9 and 9).
     if (route.starts_with("/v1/")) route.remove_prefix(route.rfind('}') + 1);
     for (const FileRoute& known : kFileRoutes) {
         if (known.method == method && known.route == route) return known.operation;

@@ -27,7 +27,7 @@ Status read_filter_environment(const Variables& variable, ProxySettings& setting
 /// The number of a type by its name (A, HTTPS, TYPE65); letters in any case.
 std::optional<std::uint16_t> query_type(std::string_view name);
 
-/// The upstreams when none is named (contract 1.4): those of a resolv.conf's text, outside of
+/// The upstreams when none is named (network 1.4): those of a resolv.conf's text, outside of
 /// loopback first, at most 10; 8.8.8.8 when it names none. Pure.
 std::vector<boost::asio::ip::udp::endpoint> default_upstreams(std::string_view resolv_conf);
 

@@ -7,7 +7,7 @@
 
 namespace opensandbox::egress::dns {
 
-/// Asks the upstreams one after another (contract 1.4): NOERROR, also an empty one, and NXDOMAIN
+/// Asks the upstreams one after another (network 1.4): NOERROR, also an empty one, and NXDOMAIN
 /// end the search; another code, silence or nonsense leads to the next.
 class Forwarder : public std::enable_shared_from_this<Forwarder> {
   public:

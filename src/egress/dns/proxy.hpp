@@ -9,7 +9,7 @@
 
 namespace opensandbox::egress::dns {
 
-/// The filtering DNS proxy (contract 1.4): listeners of any number over one resolver, for one
+/// The filtering DNS proxy (network 1.4): listeners of any number over one resolver, for one
 /// sandbox or for all of a host. One event loop. Destruction stops it.
 class Proxy {
   public:

@@ -33,7 +33,7 @@ UpstreamQuestion upstream_question(const codec::Query& query, std::string_view m
     return question;
 }
 
-/// Contract 1.4.
+/// How long an answer opens what it names (network 1.4).
 std::chrono::seconds lifetime(std::uint32_t ttl) {
     constexpr std::uint32_t grace = 60;
     constexpr std::uint32_t least = 60;

@@ -30,9 +30,9 @@ struct UpstreamServer {
 struct UpstreamSettings {
     UpstreamSettings() = default;
     std::vector<UpstreamServer> servers;       ///< asked in this order
-    std::chrono::milliseconds timeout{5000};   ///< with one server; contract 1.3: 1 to 120 s
+    std::chrono::milliseconds timeout{5000};   ///< with one server; network 1.3: 1 to 120 s
     std::string probe = ".";                   ///< name asked for; "." asks for NS, others for A
-    std::chrono::seconds probe_interval{30};   ///< contract 1.3: 1 to 3,600 s
+    std::chrono::seconds probe_interval{30};   ///< network 1.3: 1 to 3,600 s
     std::chrono::seconds connection_idle{10};  ///< after which a TCP connection is closed
     std::size_t in_flight = 1024;              ///< different questions at once, of all clients
     std::uint16_t udp_size = 1232;             ///< what we take over UDP; larger comes by TCP

@@ -9,7 +9,7 @@
 
 namespace opensandbox::egress::dns {
 
-/// Which upstreams answer (contract 1.4): each is asked at the start, then at every interval, and
+/// Which upstreams answer (network 1.4): each is asked at the start, then at every interval, and
 /// when a question to it failed; any reply will do. Until the first probe has ended all count as
 /// healthy.
 class UpstreamHealth : public std::enable_shared_from_this<UpstreamHealth> {
@@ -44,7 +44,7 @@ class UpstreamHealth : public std::enable_shared_from_this<UpstreamHealth> {
     bool stopped_ = false;
 };
 
-/// The question that a probe asks: "." for NS, every other name for A (contract 1.3).
+/// The question that a probe asks: "." for NS, every other name for A (network 1.3).
 /// `invalid_argument` for what is no name.
 Result<UpstreamQuestion> probe_question(std::string_view name);
 

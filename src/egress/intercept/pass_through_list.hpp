@@ -10,7 +10,7 @@
 
 namespace opensandbox::egress {
 
-/// The names that are not intercepted, as an administrator lists them (contract 1.9, ignore_hosts).
+/// The names that are not intercepted, as an administrator lists them (network 1.9, ignore_hosts).
 class PassThroughList {
   public:
     PassThroughList() = default;

@@ -123,7 +123,7 @@ void Run::take_reply(const json::object& content) {
 
 RunEnd Run::take_end() {
     if (!failure_) return {};
-    // Upstream's clients know the state from this event (contract 5.3).
+    // Upstream's clients know the state from this event (execd contract 5.3).
     pump_->post([](EventWriter& events) { events.status("error"); });
     return std::move(*failure_);
 }
