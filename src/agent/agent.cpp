@@ -2,6 +2,7 @@
 
 #include "agent/hooks/hooks.hpp"
 #include "agent/log_file.hpp"
+#include "agent/loop.hpp"
 #include "agent/process/entrypoint.hpp"
 #include "agent/publish.hpp"
 #include "agent/routes.hpp"
@@ -11,7 +12,6 @@
 #include "http/server.hpp"
 #include "net/task.hpp"
 
-#include <boost/asio/io_context.hpp>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
@@ -51,13 +51,6 @@ void take_environment(AgentOptions& options) {
         if (name == "JUPYTER_TOKEN" && options.jupyter_token.empty()) options.jupyter_token = value;
     }
 }
-
-/// An event loop that can drop what is pending before the objects that it refers to are gone.
-class Loop : public asio::io_context {
-  public:
-    Loop() : asio::io_context(1) {}
-    using asio::execution_context::shutdown;
-};
 
 /// One agent from its start to its end.
 class Agent {

@@ -32,7 +32,7 @@ Awaitable<Interrupted> interrupt_command(Services& services, std::string id) {
 }
 
 /// A session goes with its run (contract 4).
-Awaitable<Interrupted> delete_session(Services& services, std::string id) {
+Awaitable<Interrupted> end_session(Services& services, std::string id) {
     if (!services.sessions.erase(id)) co_return std::nullopt;
     co_return Status();
 }
@@ -41,7 +41,7 @@ Awaitable<Interrupted> delete_session(Services& services, std::string id) {
 constexpr Awaitable<Interrupted> (*kOwners[])(Services&, std::string) = {
     interrupt_context,
     interrupt_command,
-    delete_session,
+    end_session,
     interrupt_recovered,
 };
 

@@ -24,7 +24,7 @@ std::string client_address(http::Exchange& exchange) {
 /// Tells a proxy in front that the agent speaks here and not the service behind the port.
 constexpr const char* kFailureField = "X-EXECD-PROXY-ERROR";
 
-http::Response refused(const Error& error) {
+http::Response bad_gateway(const Error& error) {
     json::object body{{"code", "BAD_GATEWAY"}, {"message", error.message()}};
     auto response = http::json_response(502, json::serialize(json::value(std::move(body))));
     response.head.fields.set(kFailureField, std::string(to_string(error.code())));
@@ -47,7 +47,7 @@ Awaitable<void> proxy(Services& services, http::Exchange& exchange) {
         fields.set("X-Forwarded-For", from);
         fields.set("X-Forwarded-Proto", "http");
     };
-    forwarding.render_error = refused;
+    forwarding.render_error = bad_gateway;
     co_await http::forward(exchange, services.loopback, std::move(forwarding));
 }
 

@@ -17,7 +17,7 @@ namespace {
 using ContextPtr = CodeContexts::ContextPtr;
 
 /// Runs that may wait for their turn in one context.
-constexpr std::size_t kMaxWaiting = 64;
+constexpr std::size_t kMaxWaitingRuns = 64;
 
 /// Errors of this part are 400 or 500: clients know no others (contract 1.4).
 Awaitable<void> reply_failure(http::Exchange& exchange, Error error) {
@@ -63,7 +63,7 @@ Awaitable<void> finish_unread(std::shared_ptr<EventPump> pump,
 
 Awaitable<void> run_in_context(Services& services, http::Exchange& exchange, ContextPtr context,
                                std::string code) {
-    if (context->queue->waiting() >= kMaxWaiting) {
+    if (context->queue->waiting() >= kMaxWaitingRuns) {
         co_await reply_error(exchange, 500, code::kRuntimeError,
                              "too many runs are waiting for code context " + context->id);
         co_return;
@@ -124,7 +124,7 @@ Awaitable<void> run_code(Services& services, http::Exchange& exchange) {
 }
 
 /// An absolute path of a directory that exists now; empty for none.
-Awaitable<Result<std::string>> make_directory(Services& services, std::string wanted) {
+Awaitable<Result<std::string>> make_context_directory(Services& services, std::string wanted) {
     if (wanted.empty()) co_return wanted;
     Result<std::string> path = expand_directory(wanted, services.environment);
     if (!path) co_return path;
@@ -154,7 +154,7 @@ Awaitable<void> create_context(Services& services, http::Exchange& exchange) {
             "error creating a code context, unknown language: " + request->language);
         co_return;
     }
-    auto cwd = co_await make_directory(services, request->cwd);
+    auto cwd = co_await make_context_directory(services, request->cwd);
     if (!cwd) {
         co_await reply_failure(exchange, cwd.error());
         co_return;

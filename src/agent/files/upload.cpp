@@ -10,8 +10,8 @@ namespace opensandbox::agent {
 namespace {
 
 constexpr std::size_t kMaxMetadata = std::size_t{64} * 1024;
-constexpr std::size_t kMaxWaiting = 1000;
-constexpr std::size_t kPiece = std::size_t{256} * 1024;
+constexpr std::size_t kMaxWaitingParts = 1000;
+constexpr std::size_t kUploadPiece = std::size_t{256} * 1024;
 
 /// Where a file goes and what it gets.
 struct Destination {
@@ -82,7 +82,7 @@ Awaitable<Status> fill_file(const FileCall& call, http::MultipartReader& parts,
     };
     FilePool& pool = call.services.files;
     Status done = co_await pool.run<void>(call.identity, std::move(open));
-    auto piece = std::make_shared<std::string>(kPiece, '\0');
+    auto piece = std::make_shared<std::string>(kUploadPiece, '\0');
     while (done) {
         Result<std::size_t> size = co_await fill(parts, *piece);
         if (!size) co_return size.error();
@@ -118,7 +118,7 @@ class Pairing {
   public:
     Status add(Destination destination) {
         ++metadata_;
-        if (waiting_.size() >= kMaxWaiting) {
+        if (waiting_.size() >= kMaxWaitingParts) {
             return refused(code::kInvalidFile, "more than 1000 metadata parts without their file");
         }
         waiting_.push_back(std::move(destination));

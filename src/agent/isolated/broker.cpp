@@ -2,12 +2,12 @@
 
 #include "agent/isolated/broker_settings.hpp"
 #include "agent/isolated/routes.hpp"
+#include "agent/loop.hpp"
 #include "agent/reply.hpp"
 #include "agent/signals.hpp"
 #include "base/log.hpp"
 #include "http/server.hpp"
 
-#include <boost/asio/io_context.hpp>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
@@ -20,13 +20,6 @@
 
 namespace opensandbox::agent {
 namespace {
-
-/// An event loop that can drop what is pending before the objects that it refers to are gone.
-class Loop : public asio::io_context {
-  public:
-    Loop() : asio::io_context(1) {}
-    using asio::execution_context::shutdown;
-};
 
 class Broker {
   public:

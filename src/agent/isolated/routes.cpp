@@ -28,7 +28,7 @@ Awaitable<bool> offered(Services& services, http::Exchange& exchange) {
     co_return able.available;
 }
 
-Awaitable<void> create_session(Services& services, http::Exchange& exchange) {
+Awaitable<void> create_isolated_session(Services& services, http::Exchange& exchange) {
     bool possible = co_await offered(services, exchange);
     if (!possible) co_return;
     Result<json::value> body = co_await read_json(exchange);
@@ -46,7 +46,7 @@ Awaitable<void> create_session(Services& services, http::Exchange& exchange) {
     }
 }
 
-Awaitable<void> list_sessions(Services& services, http::Exchange& exchange) {
+Awaitable<void> list_isolated_sessions(Services& services, http::Exchange& exchange) {
     bool possible = co_await offered(services, exchange);
     if (!possible) co_return;
     std::string out = R"({"sessions":[)";
@@ -57,19 +57,21 @@ Awaitable<void> list_sessions(Services& services, http::Exchange& exchange) {
     co_await reply_json(exchange, 200, out + "]}");
 }
 
-Awaitable<void> get_session(Services&, std::shared_ptr<IsolatedSession> session,
-                            http::Exchange& exchange) {
+Awaitable<void> get_isolated_session(Services&, std::shared_ptr<IsolatedSession> session,
+                                     http::Exchange& exchange) {
     co_await reply_json(exchange, 200, session->state_json(false));
 }
 
-Awaitable<void> delete_session(Services& services, std::shared_ptr<IsolatedSession> session,
-                               http::Exchange& exchange) {
+Awaitable<void> delete_isolated_session(Services& services,
+                                        std::shared_ptr<IsolatedSession> session,
+                                        http::Exchange& exchange) {
     co_await services.isolation.destroy(session);
     co_await reply_empty(exchange);
 }
 
-Awaitable<void> run_code(Services& services, std::shared_ptr<IsolatedSession> session,
-                         http::Exchange& exchange) {
+Awaitable<void> run_in_isolated_session(Services& services,
+                                        std::shared_ptr<IsolatedSession> session,
+                                        http::Exchange& exchange) {
     Result<json::value> body = co_await read_json(exchange);
     Result<RunRequest> request = body ? parse_run_request(*body) : Result<RunRequest>(body.error());
     if (!request) {
@@ -211,8 +213,8 @@ void add_isolated_routes(http::Router& router, Services& services) {
             [&services, handler](http::Exchange& exchange) { return handler(services, exchange); };
     };
     add("GET", std::string(kCapabilitiesPath), bind(capabilities));
-    add("POST", "/v1/isolated/session", bind(create_session));
-    add("GET", "/v1/isolated/sessions", bind(list_sessions));
+    add("POST", "/v1/isolated/session", bind(create_isolated_session));
+    add("GET", "/v1/isolated/sessions", bind(list_isolated_sessions));
     const std::string prefix = "/v1/isolated/session/{id}";
     auto with_session = [&services](SessionHandler handler) {
         return [&services, handler](http::Exchange& exchange) -> Awaitable<void> {
@@ -220,9 +222,9 @@ void add_isolated_routes(http::Router& router, Services& services) {
             if (session) co_await handler(services, session, exchange);
         };
     };
-    add("GET", prefix, with_session(get_session));
-    add("DELETE", prefix, with_session(delete_session));
-    add("POST", prefix + "/run", with_session(run_code));
+    add("GET", prefix, with_session(get_isolated_session));
+    add("DELETE", prefix, with_session(delete_isolated_session));
+    add("POST", prefix + "/run", with_session(run_in_isolated_session));
     add("GET", prefix + "/runs/{run}", with_session(run_status));
     add("GET", prefix + "/runs/{run}/logs", with_session(run_logs));
     add_change_routes(router, services);

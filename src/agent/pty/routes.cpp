@@ -11,8 +11,6 @@
 namespace opensandbox::agent {
 namespace {
 
-constexpr std::string_view kContextNotFound = "CONTEXT_NOT_FOUND";
-
 /// The body is optional.
 Awaitable<Result<PtyShell>> read_shell(http::Exchange& exchange, const Environment& environment) {
     Result<std::string> text = co_await http::read_all(exchange.body(), kMaxJsonBody);
@@ -42,7 +40,7 @@ Awaitable<Result<PtyShell>> read_shell(http::Exchange& exchange, const Environme
 }
 
 /// As the user that the shell will be.
-Awaitable<Status> make_directory(Services& services, std::string path) {
+Awaitable<Status> make_pty_directory(Services& services, std::string path) {
     const AgentOptions& options = services.options;
     std::optional<Identity> identity;
     if (options.uid != ::geteuid() || options.gid != ::getegid()) {
@@ -52,14 +50,14 @@ Awaitable<Status> make_directory(Services& services, std::string path) {
     co_return co_await services.files.run(identity, std::move(work));
 }
 
-Awaitable<void> create(Services& services, http::Exchange& exchange) {
+Awaitable<void> create_pty(Services& services, http::Exchange& exchange) {
     Result<PtyShell> shell = co_await read_shell(exchange, services.environment);
     if (!shell) {
         co_await reply_error(exchange, shell.error());
         co_return;
     }
     if (!shell->directory.empty()) {
-        Status made = co_await make_directory(services, shell->directory);
+        Status made = co_await make_pty_directory(services, shell->directory);
         if (!made) {
             co_await reply_error(exchange, 500, code::kRuntimeError,
                                  made.error().within("cwd").message());
@@ -74,17 +72,17 @@ Awaitable<void> create(Services& services, http::Exchange& exchange) {
     co_await reply_json(exchange, 201, R"({"session_id":")" + (*session)->id() + "\"}");
 }
 
-Awaitable<std::shared_ptr<PtySession>> find(Services& services, http::Exchange& exchange) {
+Awaitable<std::shared_ptr<PtySession>> find_pty(Services& services, http::Exchange& exchange) {
     std::string id(exchange.parameter("id"));
     auto session = services.terminals.find(id);
     if (!session) {
-        co_await reply_error(exchange, 404, kContextNotFound, "no such PTY session: " + id);
+        co_await reply_error(exchange, 404, code::kContextNotFound, "no such PTY session: " + id);
     }
     co_return session;
 }
 
-Awaitable<void> describe(Services& services, http::Exchange& exchange) {
-    auto session = co_await find(services, exchange);
+Awaitable<void> describe_pty(Services& services, http::Exchange& exchange) {
+    auto session = co_await find_pty(services, exchange);
     if (!session) co_return;
     json::object body{{"session_id", session->id()},
                       {"running", session->running()},
@@ -94,8 +92,8 @@ Awaitable<void> describe(Services& services, http::Exchange& exchange) {
     co_await reply_json(exchange, 200, json::serialize(json::value(std::move(body))));
 }
 
-Awaitable<void> remove(Services& services, http::Exchange& exchange) {
-    auto session = co_await find(services, exchange);
+Awaitable<void> remove_pty(Services& services, http::Exchange& exchange) {
+    auto session = co_await find_pty(services, exchange);
     if (!session) co_return;
     services.terminals.remove(session->id());
     co_await reply_empty(exchange);
@@ -135,8 +133,8 @@ class Visit {
     std::shared_ptr<PtyClient> client_;
 };
 
-Awaitable<void> connect(Services& services, http::Exchange& exchange) {
-    auto session = co_await find(services, exchange);
+Awaitable<void> connect_to_pty(Services& services, http::Exchange& exchange) {
+    auto session = co_await find_pty(services, exchange);
     if (!session) co_return;
     if (!http::is_websocket_upgrade(exchange.request())) {
         co_await reply_error(exchange, 400, code::kInvalidBody,
@@ -175,10 +173,10 @@ void add_pty_routes(http::Router& router, Services& services) {
         return
             [&services, handler](http::Exchange& exchange) { return handler(services, exchange); };
     };
-    router.add("POST", "/pty", bind(create));
-    router.add("GET", "/pty/{id}", bind(describe));
-    router.add("DELETE", "/pty/{id}", bind(remove));
-    router.add("GET", "/pty/{id}/ws", bind(connect));
+    router.add("POST", "/pty", bind(create_pty));
+    router.add("GET", "/pty/{id}", bind(describe_pty));
+    router.add("DELETE", "/pty/{id}", bind(remove_pty));
+    router.add("GET", "/pty/{id}/ws", bind(connect_to_pty));
 }
 
 }  // namespace opensandbox::agent
