@@ -30,19 +30,6 @@ constexpr std::chrono::milliseconds kPoll{20};
 constexpr std::chrono::hours kSweepEvery{1};
 constexpr std::chrono::seconds kLogEvery{10};
 
-Environment with_agent_variables(const AgentOptions& options) {
-    Environment environment(options.environment);
-    // The token opens the agent: what runs in the sandbox must not have it.
-    environment.erase("EXECD_ACCESS_TOKEN");
-    environment.erase("OPENSANDBOX_LIFECYCLE");
-    return environment;
-}
-
-std::string temporary_directory(const AgentOptions& options) {
-    std::string directory(Environment(options.environment).get("TMPDIR").value_or(""));
-    return directory.starts_with('/') ? directory : "/tmp";
-}
-
 /// What the environment says in place of flags (execd contract 1.1): an agent in a slot has none.
 void take_environment(AgentOptions& options) {
     for (const auto& [name, value] : options.environment) {
@@ -59,8 +46,7 @@ class Agent {
         : options_(std::move(options)),
           services_(loop_.get_executor(), options_),
           output_log_(std::move(options_.output_log)),
-          hooks_(loop_.get_executor(), services_.reaper, options_, services_.environment,
-                 output_log_) {}
+          hooks_(services_.processes, options_.inherit_output, output_log_) {}
     Agent(const Agent&) = delete;
     Agent& operator=(const Agent&) = delete;
     ~Agent() {
@@ -97,13 +83,13 @@ class Agent {
             exit_code_ = start_failure_code(ready.error());
             return false;
         }
-        services_.code.drivers().adopt(std::move(options_.warm));
+        services_.drivers.adopt(std::move(options_.warm));
         // Whoever ended before anybody listened.
         if (services_.reaper.collect()) asio::post(loop_, [this] { signalled(SIGCHLD); });
         hooks_.start_periodic();
         net::spawn(services_.executor, sweep(), "retention sweep");
         if (services_.environment.get("OPENSANDBOX_WARM_PYTHON") == "1") {
-            services_.code.drivers().warm_python();
+            services_.drivers.warm_python();
         }
         if (options_.log_file) net::spawn(services_.executor, watch_log(), "log rotation");
         services_.telemetry.start();
@@ -150,8 +136,8 @@ class Agent {
     }
 
     Status start_entrypoint() {
-        auto started = Entrypoint::start(services_.executor, services_.reaper, options_,
-                                         services_.environment, output_log_);
+        auto started = Entrypoint::start(services_.processes, options_.entrypoint,
+                                         options_.inherit_output, output_log_);
         if (!started) return started.error();
         entrypoint_ = std::move(*started);
         entrypoint_->child().on_exit([this] {
@@ -216,7 +202,7 @@ class Agent {
 
     /// Signals every group that streams wait for; returns how many there are.
     std::size_t signal_all(int number) {
-        return services_.commands.signal_all(number) + services_.code.signal_all(number) +
+        return services_.commands.signal_all(number) + services_.drivers.signal_all(number) +
                services_.terminals.signal_all(number) + services_.sessions.signal_all(number);
     }
 
@@ -250,26 +236,6 @@ class Agent {
 };
 
 }  // namespace
-
-Services::Services(asio::any_io_executor loop, const AgentOptions& agent_options)
-    : executor(loop),
-      options(agent_options),
-      environment(with_agent_variables(agent_options)),
-      commands(temporary_directory(agent_options)),
-      sessions(*this),
-      files(loop),
-      isolation(loop, reaper, files, temporary_directory(agent_options)),
-      metrics(loop, environment),
-      loopback(loop),
-      broker(agent_options.isolation_host, loopback),
-      telemetry(loop, environment, files, loopback),
-      code(*this) {
-    if (!telemetry.enabled()) return;
-    commands.observe([this](const CommandRecord& record) {
-        auto took = *record.finished_at - record.started_at;
-        telemetry.execution("run_command", record.error.empty(), took);
-    });
-}
 
 int run(AgentOptions options) {
     try {

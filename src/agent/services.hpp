@@ -2,13 +2,13 @@
 
 #include "agent/agent.hpp"
 #include "agent/code/contexts.hpp"
+#include "agent/code/drivers/provider.hpp"
 #include "agent/command/registry.hpp"
 #include "agent/files/file_pool.hpp"
 #include "agent/isolated/broker_link.hpp"
 #include "agent/isolated/isolation.hpp"
 #include "agent/metrics/sampler.hpp"
-#include "agent/process/environment.hpp"
-#include "agent/process/reaper.hpp"
+#include "agent/process/process_context.hpp"
 #include "agent/pty/sessions.hpp"
 #include "agent/session/session_table.hpp"
 #include "agent/telemetry/telemetry.hpp"
@@ -24,6 +24,8 @@ struct Services {
     const AgentOptions& options;
     Environment environment;  ///< of the entrypoint and, below the file and the request, commands
     Reaper reaper;
+    bool stopping = false;     ///< streams without an end of their own end now
+    ProcessContext processes;  ///< of what is above
     CommandRegistry commands;
     PtySessions terminals;
     SessionTable sessions;
@@ -34,8 +36,8 @@ struct Services {
     http::Client loopback;  ///< to the services of the sandbox, for /proxy
     BrokerLink broker;
     Telemetry telemetry;
+    DriverProvider drivers;
     CodeContexts code;
-    bool stopping = false;  ///< streams without an end of their own end now
 };
 
 }  // namespace opensandbox::agent

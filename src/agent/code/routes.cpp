@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -133,12 +132,7 @@ Awaitable<Result<std::string>> make_context_directory(Services& services, std::s
         if (Status made = make_directories(absolute); !made) return made.error();
         return absolute;
     };
-    const AgentOptions& options = services.options;
-    std::optional<Identity> identity;
-    if (options.uid != ::geteuid() || options.gid != ::getegid()) {
-        identity.emplace(options.uid, options.gid);
-    }
-    co_return co_await services.files.run(identity, std::move(make));
+    co_return co_await services.files.run(identity_of(services.processes.user), std::move(make));
 }
 
 Awaitable<void> create_context(Services& services, http::Exchange& exchange) {

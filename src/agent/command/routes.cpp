@@ -138,7 +138,7 @@ Awaitable<void> command_stream(Services& services, http::Exchange& exchange) {
 
 Awaitable<void> run_command_request(Services& services, http::Exchange& exchange,
                                     CommandRequest request) {
-    Result<SpawnRequest> prepared = prepare_command(services, request);
+    Result<SpawnRequest> prepared = prepare_command(services.processes, request);
     if (!prepared) {
         co_await reply_error(exchange, prepared.error());
         co_return;

@@ -79,10 +79,12 @@ Awaitable<void> run_in_isolated_session(Services& services,
         co_return;
     }
     if (!request->background) {
-        co_await run_foreground(services, session, std::move(*request), exchange);
+        co_await run_foreground(services.processes, services.isolation, session,
+                                std::move(*request), exchange);
         co_return;
     }
-    auto run = co_await start_background_run(services, session, std::move(*request));
+    auto run = co_await start_background_run(services.processes, services.isolation, session,
+                                             std::move(*request));
     if (!run) {
         co_await reply_error(exchange, run.error());
         co_return;

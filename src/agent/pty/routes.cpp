@@ -6,7 +6,6 @@
 #include "http/websocket.hpp"
 
 #include <charconv>
-#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -41,13 +40,8 @@ Awaitable<Result<PtyShell>> read_shell(http::Exchange& exchange, const Environme
 
 /// As the user that the shell will be.
 Awaitable<Status> make_pty_directory(Services& services, std::string path) {
-    const AgentOptions& options = services.options;
-    std::optional<Identity> identity;
-    if (options.uid != ::geteuid() || options.gid != ::getegid()) {
-        identity.emplace(options.uid, options.gid);
-    }
     std::function<Status()> work = [path = std::move(path)] { return make_directories(path); };
-    co_return co_await services.files.run(identity, std::move(work));
+    co_return co_await services.files.run(identity_of(services.processes.user), std::move(work));
 }
 
 Awaitable<void> create_pty(Services& services, http::Exchange& exchange) {
@@ -64,7 +58,7 @@ Awaitable<void> create_pty(Services& services, http::Exchange& exchange) {
             co_return;
         }
     }
-    auto session = services.terminals.create(services, std::move(*shell));
+    auto session = services.terminals.create(std::move(*shell));
     if (!session) {
         co_await reply_error(exchange, 500, code::kRuntimeError, session.error().message());
         co_return;

@@ -36,7 +36,7 @@ Awaitable<Result<std::string>> session_directory(Services& services, std::string
     Result<std::string> path = resolve_path(*expanded, environment);
     if (!path) co_return path.error();
     // As the user who will work there.
-    Identity user(services.options.uid, services.options.gid);
+    Identity user(services.processes.user.uid, services.processes.user.gid);
     std::function<Status()> work = [directory = *path] { return make_directories(directory); };
     Status made = co_await services.files.run<void>(user, std::move(work));
     if (!made) co_return made.error().as(std::string(code::kRuntimeError));

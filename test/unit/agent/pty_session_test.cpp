@@ -1,6 +1,5 @@
 #include "agent/pty/client.hpp"
 #include "agent/pty/session.hpp"
-#include "agent/services.hpp"
 #include "support/event_loop.hpp"
 
 using namespace opensandbox;
@@ -8,9 +7,11 @@ using namespace opensandbox::agent;
 
 TEST_CASE("who waits for a session does not take it from one who came later", "[agent][pty]") {
     test_support::Loop loop;
-    AgentOptions options;
-    Services services(loop.executor(), options);
-    auto session = std::make_shared<PtySession>(services, "one", PtyShell());
+    Reaper reaper;
+    Environment environment;
+    bool stopping = false;
+    ProcessContext processes{loop.executor(), reaper, environment, {}, stopping};
+    auto session = std::make_shared<PtySession>(processes, "one", PtyShell());
     auto client = [&] {
         return std::make_shared<PtyClient>(loop.executor(), session, PtyClientOptions());
     };
