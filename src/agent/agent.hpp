@@ -1,6 +1,7 @@
 #pragma once
 
 #include "agent/code/warm_interpreter.hpp"
+#include "agent/publish.hpp"
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 
@@ -14,17 +15,6 @@
 namespace opensandbox::agent {
 
 class LogFile;
-
-/// A socket in another network that already listens, and the port of this one that its connections
-/// are handed on to.
-struct Publication {
-    static constexpr std::size_t kMost = 256;
-    Publication(UniqueFd l, std::uint16_t p) : listener(std::move(l)), port(p) {}
-    UniqueFd listener;
-    std::uint16_t port;
-    std::string host;          ///< numeric; empty: the loopback
-    std::size_t most = kMost;  ///< connections at once; more wait until others end
-};
 
 /// How one agent runs. Source: execd contract sections 1.1 and 11.
 struct AgentOptions {
@@ -79,12 +69,5 @@ struct AgentOptions {
 /// Runs the agent until its entrypoint ends (init) or SIGTERM; returns the exit code. The calling
 /// process must have no other threads. Never throws.
 int run(AgentOptions options);
-
-/// The `exec` role: flags and environment of the contract, then run().
-int main(int argc, char** argv);
-
-/// The `bootstrap` role, which takes the place of bootstrap.sh (execd contract 11): prepares the
-/// environment, then runs the agent as init with the user's command.
-int bootstrap_main(int argc, char** argv);
 
 }  // namespace opensandbox::agent

@@ -1,6 +1,5 @@
 #include "agent/bootstrap.hpp"
 
-#include "agent/agent.hpp"
 #include "agent/clone3_filter.hpp"
 #include "agent/files/replacement_file.hpp"
 #include "agent/process/spawn.hpp"

@@ -7,6 +7,13 @@
 
 namespace opensandbox::agent {
 
+/// The `exec` role: flags and environment of the contract, then run().
+int main(int argc, char** argv);
+
+/// The `bootstrap` role, which takes the place of bootstrap.sh (execd contract 11): prepares the
+/// environment, then runs the agent as init with the user's command.
+int bootstrap_main(int argc, char** argv);
+
 /// The environment of this process; entries without a name are left out.
 Environment current_environment();
 

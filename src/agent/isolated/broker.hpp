@@ -12,9 +12,6 @@
 /// /v1/isolated on to it.
 namespace opensandbox::agent {
 
-/// The agent's first request to the broker: POST with encode(BrokerSettings).
-inline constexpr const char* kBrokerSettingsTarget = "/settings";
-
 struct BrokerOptions {
     BrokerOptions() = default;
     UniqueFd listener;  ///< a socket that only the agent can connect to

@@ -1,6 +1,5 @@
 #include "agent/isolated/broker_link.hpp"
 
-#include "agent/isolated/broker.hpp"
 #include "agent/isolated/capabilities.hpp"
 #include "agent/reply.hpp"
 #include "base/scope_exit.hpp"

@@ -3,6 +3,7 @@
 #include "agent/agent.hpp"
 #include "agent/clone3_filter.hpp"
 #include "agent/log_file.hpp"
+#include "agent/role.hpp"
 #include "agent/session/shell_state.hpp"
 #include "agent/trust/egress_certificate.hpp"
 #include "agent_process.hpp"
