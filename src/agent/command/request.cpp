@@ -1,7 +1,7 @@
 #include "agent/command/request.hpp"
 
+#include "agent/ground/reply.hpp"
 #include "agent/process/environment_file.hpp"
-#include "agent/reply.hpp"
 
 #include <sys/stat.h>
 

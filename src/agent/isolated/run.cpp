@@ -1,9 +1,9 @@
 #include "agent/isolated/run.hpp"
 
 #include "agent/command/execution.hpp"
+#include "agent/ground/reply.hpp"
 #include "agent/isolated/shell_script.hpp"
 #include "agent/process/environment_file.hpp"
-#include "agent/reply.hpp"
 #include "base/identifier.hpp"
 
 #include <signal.h>

@@ -1,4 +1,4 @@
-#include "agent/code/interpreter.hpp"
+#include "agent/code/drivers/interpreter.hpp"
 #include "agent_process.hpp"
 #include "printable.hpp"
 

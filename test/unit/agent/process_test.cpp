@@ -1,10 +1,10 @@
+#include "agent/api/proxy_routes.hpp"
 #include "agent/command/request.hpp"
-#include "agent/flags.hpp"
 #include "agent/process/accounts.hpp"
 #include "agent/process/environment_file.hpp"
 #include "agent/process/reaper.hpp"
 #include "agent/process/spawn.hpp"
-#include "agent/proxy.hpp"
+#include "agent/role/flags.hpp"
 #include "printable.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "agent/line_form.hpp"
+#include "agent/api/line_form.hpp"
 #include "agent/process/entrypoint.hpp"
 #include "agent/stream/event.hpp"
 #include "agent/stream/line_splitter.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "agent/code/drivers/driver.hpp"
-#include "agent/code/interpreter.hpp"
+#include "agent/code/drivers/interpreter.hpp"
 #include "agent/code/kernel.hpp"
 #include "agent/files/file_pool.hpp"
 #include "agent/process/process_context.hpp"
