@@ -1,4 +1,4 @@
-#include "agent/agent.hpp"
+#include "agent/role/role.hpp"
 #include "cli/command_line.hpp"
 #include "egress/sidecar/role.hpp"
 #include "mcp/role.hpp"

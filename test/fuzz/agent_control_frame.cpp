@@ -1,4 +1,4 @@
-#include "agent/code/control_frame.hpp"
+#include "agent/code/drivers/control_frame.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
+#include "agent/api/proxy_routes.hpp"
 #include "agent/command/inventory.hpp"
-#include "agent/proxy.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -166,7 +166,7 @@ def test_08_failures_in_a_stream_are_events(agent):
 
 
 def test_09_a_run_of_code_ends_after_its_output(agent):
-    # Beside this: test/unit/agent/jupyter_test.cpp and test/conformance/code_interpreter.py.
+    # Beside this: test/unit/agent/code/jupyter/jupyter_test.cpp and test/conformance/code_interpreter.py.
     api = agent.connect()
     code = "import time\ntime.sleep(0.3)\nprint('late')\n6*7"
     events = list(api.events({"code": code, "context": {"language": "python"}}, path="/code"))

@@ -1,25 +1,11 @@
 #include "agent/code/contexts.hpp"
 
-#include "agent/code/jupyter/provider.hpp"
-#include "agent/services.hpp"
 #include "base/json_string.hpp"
 #include "base/log.hpp"
 
 #include <algorithm>
 
 namespace opensandbox::agent {
-namespace {
-
-std::unique_ptr<KernelProvider> jupyter_for(Services& services) {
-    const AgentOptions& options = services.options;
-    if (!options.jupyter_host.empty() && !options.jupyter_token.empty()) {
-        return make_jupyter_provider(services.executor, services.loopback, options.jupyter_host,
-                                     options.jupyter_token);
-    }
-    return nullptr;
-}
-
-}  // namespace
 
 std::string CodeContext::json() const {
     std::string out = "{\"id\":";
@@ -30,8 +16,9 @@ std::string CodeContext::json() const {
     return out;
 }
 
-CodeContexts::CodeContexts(Services& services)
-    : executor_(services.executor), jupyter_(jupyter_for(services)), drivers_(services) {}
+CodeContexts::CodeContexts(asio::any_io_executor executor, KernelProvider& drivers,
+                           std::unique_ptr<KernelProvider> jupyter)
+    : executor_(std::move(executor)), jupyter_(std::move(jupyter)), drivers_(drivers) {}
 
 bool CodeContexts::knows(std::string_view language) {
     constexpr std::string_view kLanguages[] = {"python", "java",       "bash",

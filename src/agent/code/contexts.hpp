@@ -1,6 +1,5 @@
 #pragma once
 
-#include "agent/code/drivers/provider.hpp"
 #include "agent/code/kernel.hpp"
 #include "agent/code/run_queue.hpp"
 
@@ -32,8 +31,9 @@ class CodeContexts {
 
     using ContextPtr = std::shared_ptr<CodeContext>;
 
-    /// `services` is borrowed; the Jupyter server of its options is used when there is one.
-    explicit CodeContexts(Services& services);
+    /// `drivers` is borrowed; `jupyter` comes first for what it can run, and may be null.
+    CodeContexts(asio::any_io_executor executor, KernelProvider& drivers,
+                 std::unique_ptr<KernelProvider> jupyter);
     CodeContexts(const CodeContexts&) = delete;
     CodeContexts& operator=(const CodeContexts&) = delete;
 
@@ -54,10 +54,6 @@ class CodeContexts {
     /// Ends it and what it runs.
     Awaitable<Status> remove(ContextPtr context);
 
-    /// Sends a signal to the group of every interpreter; returns how many there are.
-    std::size_t signal_all(int number) { return drivers_.signal_all(number); }
-    DriverProvider& drivers() { return drivers_; }
-
   private:
     Awaitable<Result<KernelProvider::Started>> start(std::string language, std::string cwd);
     /// Once: what a former agent left at the Jupyter server.
@@ -67,7 +63,7 @@ class CodeContexts {
 
     asio::any_io_executor executor_;
     std::unique_ptr<KernelProvider> jupyter_;  ///< null when none is configured
-    DriverProvider drivers_;
+    KernelProvider& drivers_;
     std::vector<ContextPtr> contexts_;
     std::map<std::string, std::weak_ptr<CodeContext>, std::less<>> defaults_;
     std::map<std::string, std::shared_ptr<RunQueue>, std::less<>> default_turns_;

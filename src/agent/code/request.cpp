@@ -1,6 +1,6 @@
 #include "agent/code/request.hpp"
 
-#include "agent/reply.hpp"
+#include "agent/ground/reply.hpp"
 
 namespace opensandbox::agent {
 namespace {

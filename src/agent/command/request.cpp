@@ -1,13 +1,11 @@
 #include "agent/command/request.hpp"
 
+#include "agent/ground/reply.hpp"
 #include "agent/process/environment_file.hpp"
-#include "agent/reply.hpp"
-#include "agent/services.hpp"
 
 #include <sys/stat.h>
 
 #include <limits>
-#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -117,9 +115,9 @@ Result<CommandRequest> parse_command_request(const json::value& body) {
     return request;
 }
 
-Result<SpawnRequest> prepare_command(const Services& services, const CommandRequest& request) {
-    Environment environment = services.environment;
-    environment.merge(read_environment_file(services.environment));
+Result<SpawnRequest> prepare_command(const ProcessContext& context, const CommandRequest& request) {
+    Environment environment = context.environment;
+    environment.merge(read_environment_file(context.environment));
     environment.merge(request.envs);
     SpawnRequest out;
     if (!request.cwd.empty()) {
@@ -135,8 +133,8 @@ Result<SpawnRequest> prepare_command(const Services& services, const CommandRequ
     }
     if (request.uid) {
         out.credentials = credentials_for(*request.uid, request.gid);
-    } else if (services.options.uid != ::geteuid() || services.options.gid != ::getegid()) {
-        out.credentials = credentials_for(services.options.uid, services.options.gid);
+    } else {
+        out.credentials = context.user.credentials();
     }
     out.environment = environment.entries();
     return out;

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/process/environment.hpp"
+#include "agent/process/process_context.hpp"
 #include "agent/process/spawn.hpp"
 #include "json/document.hpp"
 
@@ -10,8 +10,6 @@
 #include <vector>
 
 namespace opensandbox::agent {
-
-struct Services;
 
 /// A checked body of POST /command (execd contract 3.1).
 struct CommandRequest {
@@ -36,8 +34,8 @@ Result<CommandRequest> parse_command_request(const json::value& body);
 Status take_user_ids(const json::object& body, std::optional<std::uint32_t>& uid,
                      std::optional<std::uint32_t>& gid);
 
-/// What to start for it: environment (agent's, then the EXECD_ENVS file, then the request's),
+/// What to start for it: environment (the context's, then the EXECD_ENVS file, then the request's),
 /// shell, directory and user. `invalid_argument` when the directory is missing.
-Result<SpawnRequest> prepare_command(const Services& services, const CommandRequest& request);
+Result<SpawnRequest> prepare_command(const ProcessContext& context, const CommandRequest& request);
 
 }  // namespace opensandbox::agent

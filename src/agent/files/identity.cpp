@@ -26,6 +26,10 @@ bool set_fs_gid(gid_t gid) {
 
 }  // namespace
 
+std::optional<Identity> identity_of(const ProcessUser& user) {
+    return user.is_own() ? std::nullopt : std::optional<Identity>(Identity(user.uid, user.gid));
+}
+
 IdentityScope::IdentityScope(const Identity& identity) {
     former_uid_ = ::geteuid();
     former_gid_ = ::getegid();

@@ -1,11 +1,13 @@
 #pragma once
 
+#include "agent/process/process_user.hpp"
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 
 #include <sys/types.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 namespace opensandbox::agent {
@@ -19,6 +21,9 @@ struct Identity {
     gid_t gid;
     std::shared_ptr<UniqueFd> mounts;
 };
+
+/// The user that processes are started as; empty when this process is that user already.
+std::optional<Identity> identity_of(const ProcessUser& user);
 
 /// Makes file access of the calling thread, and of it alone, that of another user while it exists.
 /// `unsupported` when this process may not do so. Nothing is switched for the user it already is.

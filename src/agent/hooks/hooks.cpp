@@ -1,6 +1,5 @@
 #include "agent/hooks/hooks.hpp"
 
-#include "agent/agent.hpp"
 #include "agent/process/spawn.hpp"
 #include "agent/stream/output_pipe.hpp"
 #include "base/log.hpp"
@@ -57,13 +56,11 @@ Status Hooks::configure(std::string_view text) {
 Result<std::shared_ptr<Hooks::Run>> Hooks::start(const Hook& hook) {
     auto run = std::make_shared<Run>(executor_, *log_);
     SpawnRequest request;
-    request.programs.push_back(program_of(hook.command, environment_->get("PATH")));
-    request.environment = environment_->entries();
-    if (options_->uid != ::geteuid() || options_->gid != ::getegid()) {
-        request.credentials = credentials_for(options_->uid, options_->gid);
-    }
+    request.programs.push_back(program_of(hook.command, context_->environment.get("PATH")));
+    request.environment = context_->environment.entries();
+    request.credentials = context_->user.credentials();
     UniqueFd write_end;
-    if (options_->inherit_output) {
+    if (inherit_output_) {
         request.standard_output = STDOUT_FILENO;
         request.standard_error = STDERR_FILENO;
     } else {
@@ -76,7 +73,7 @@ Result<std::shared_ptr<Hooks::Run>> Hooks::start(const Hook& hook) {
     }
     auto pid = spawn(request);
     if (!pid) return pid.error();
-    run->child = reaper_->watch(*pid);
+    run->child = context_->reaper.watch(*pid);
     run->child->on_exit([weak = std::weak_ptr(run)] {
         if (const auto held = weak.lock()) held->ended.notify();
     });

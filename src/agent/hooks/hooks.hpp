@@ -2,7 +2,7 @@
 
 #include "agent/hooks/hook_plan.hpp"
 #include "agent/process/environment.hpp"
-#include "agent/process/reaper.hpp"
+#include "agent/process/process_context.hpp"
 #include "agent/stream/output_log.hpp"
 #include "net/stream.hpp"
 
@@ -11,19 +11,15 @@
 
 namespace opensandbox::agent {
 
-struct AgentOptions;
-
 /// Runs the commands of a plan as the user of the entrypoint. Their output goes where that of the
 /// entrypoint goes.
 class Hooks {
   public:
-    /// Borrows all.
-    Hooks(asio::any_io_executor executor, Reaper& reaper, const AgentOptions& options,
-          const Environment& environment, OutputLog& log)
-        : executor_(std::move(executor)),
-          reaper_(&reaper),
-          options_(&options),
-          environment_(&environment),
+    /// Borrows all. With `inherit_output` they write where the agent itself does.
+    Hooks(const ProcessContext& context, bool inherit_output, OutputLog& log)
+        : executor_(context.executor),
+          context_(&context),
+          inherit_output_(inherit_output),
           log_(&log) {}
 
     Status configure(std::string_view text);
@@ -41,9 +37,8 @@ class Hooks {
     Result<std::shared_ptr<Run>> start(const Hook& hook);
 
     asio::any_io_executor executor_;
-    Reaper* reaper_;
-    const AgentOptions* options_;
-    const Environment* environment_;
+    const ProcessContext* context_;
+    bool inherit_output_;
     OutputLog* log_;
     HookPlan plan_;
 };

@@ -1,8 +1,7 @@
 #include "agent/isolated/broker_link.hpp"
 
-#include "agent/isolated/broker.hpp"
+#include "agent/ground/reply.hpp"
 #include "agent/isolated/capabilities.hpp"
-#include "agent/reply.hpp"
 #include "base/scope_exit.hpp"
 #include "http/access_path.hpp"
 #include "http/reverse_proxy.hpp"

@@ -9,7 +9,7 @@
 
 namespace opensandbox::agent {
 
-/// The agent's way to its broker (broker.hpp). Costs nothing before the first use.
+/// The agent's way to its broker. Costs nothing before the first use.
 class BrokerLink {
   public:
     /// `host` is a borrowed SOCK_SEQPACKET socket: ending our side of it asks the host for a

@@ -9,7 +9,10 @@
 
 namespace opensandbox::agent {
 
-/// What an agent tells its broker (broker.hpp) about itself.
+/// The agent's first request to the broker: POST with encode(BrokerSettings).
+inline constexpr const char* kBrokerSettingsTarget = "/settings";
+
+/// What an agent tells its broker about itself.
 struct BrokerSettings {
     BrokerSettings() = default;
     uid_t uid = 0;  ///< whose the runs of sessions are

@@ -28,7 +28,7 @@ struct IsolationConfig {
     std::vector<std::string> denied_calls;
     bool landlock = false;
 
-    // What a broker (broker.hpp) sets in the host's name; no file can.
+    // What a broker sets in the host's name; no file can.
     std::vector<sock_filter> filter;  ///< of system calls, in place of `denied_calls`
     std::uint64_t capabilities = ~std::uint64_t{0};  ///< the most that runs can keep
     [[nodiscard]] bool brokered() const { return !filter.empty(); }

@@ -1,8 +1,8 @@
 #include "agent/isolated/request.hpp"
 
 #include "agent/command/request.hpp"
+#include "agent/ground/reply.hpp"
 #include "agent/process/environment.hpp"
-#include "agent/reply.hpp"
 #include "base/json_string.hpp"
 
 #include <algorithm>

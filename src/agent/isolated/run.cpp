@@ -1,9 +1,9 @@
 #include "agent/isolated/run.hpp"
 
 #include "agent/command/execution.hpp"
+#include "agent/ground/reply.hpp"
 #include "agent/isolated/shell_script.hpp"
 #include "agent/process/environment_file.hpp"
-#include "agent/reply.hpp"
 #include "base/identifier.hpp"
 
 #include <signal.h>
@@ -15,10 +15,10 @@ constexpr std::chrono::seconds kKillGrace{2};
 constexpr std::chrono::seconds kTrimEvery{1};
 
 /// What a run of this session gets to see of the agent's environment, and its own.
-Environment environment_of(const Services& services, const IsolatedSession& session,
-                           const RunRequest& request) {
-    Environment all = services.environment;
-    all.merge(read_environment_file(services.environment));
+Environment run_environment(const ProcessContext& context, const IsolatedSession& session,
+                            const RunRequest& request) {
+    Environment all = context.environment;
+    all.merge(read_environment_file(context.environment));
     const auto& filter = session.request().environment;
     Environment out;
     for (const std::string& entry : all.entries()) {
@@ -31,12 +31,12 @@ Environment environment_of(const Services& services, const IsolatedSession& sess
     return out;
 }
 
-SpawnRequest prepare_run(const Services& services, const IsolatedSession& session,
+SpawnRequest prepare_run(const ProcessContext& context, const IsolatedSession& session,
                          const RunRequest& request) {
     SpawnRequest out;
-    Environment environment = environment_of(services, session, request);
+    Environment environment = run_environment(context, session, request);
     auto path = environment.get("PATH");
-    if (!path) path = services.environment.get("PATH");
+    if (!path) path = context.environment.get("PATH");
     out.programs = session_shells(request, path);
     out.environment = environment.entries();
     out.directory = session.request().mounts.front().path;
@@ -45,8 +45,8 @@ SpawnRequest prepare_run(const Services& services, const IsolatedSession& sessio
     if (wanted.uid_mode == UidMode::userns) return out;
     if (wanted.uid) {
         out.credentials = credentials_for(*wanted.uid, wanted.gid);
-    } else if (services.options.uid != ::geteuid() || services.options.gid != ::getegid()) {
-        out.credentials = credentials_for(services.options.uid, services.options.gid);
+    } else {
+        out.credentials = context.user.credentials();
     }
     return out;
 }
@@ -154,31 +154,33 @@ Awaitable<void> supervise(Isolation& isolation, std::shared_ptr<IsolatedSession>
 
 }  // namespace
 
-Awaitable<void> run_foreground(Services& services, std::shared_ptr<IsolatedSession> session,
-                               RunRequest request, http::Exchange& exchange) {
+Awaitable<void> run_foreground(const ProcessContext& context, Isolation& isolation,
+                               std::shared_ptr<IsolatedSession> session, RunRequest request,
+                               http::Exchange& exchange) {
     IsolatedSession::Turn turn = co_await IsolatedSession::take_turn(session);
     // Something may have been deleted meanwhile.
-    if (session->over_limit) co_await services.isolation.account(session);
+    if (session->over_limit) co_await isolation.account(session);
     Status runnable = check_runnable(*session);
     if (!runnable) {
         co_await reply_error(exchange, runnable.error());
         co_return;
     }
     session->touch(true);
-    auto run = std::make_shared<ForegroundRun>(services.executor);
-    run->start(services.reaper, prepare_run(services, *session, request), request.timeout);
+    auto run = std::make_shared<ForegroundRun>(context.executor);
+    run->start(context.reaper, prepare_run(context, *session, request), request.timeout);
     bool complete = co_await EventPump::stream(run->pump(), exchange);
     if (!complete) {
         run->interrupt();
         co_await EventPump::run_unread(run->pump());
     }
     session->touch(false);
-    co_await services.isolation.account(session);
+    co_await isolation.account(session);
 }
 
 Awaitable<Result<std::shared_ptr<BackgroundRun>>> start_background_run(
-    Services& services, std::shared_ptr<IsolatedSession> session, RunRequest request) {
-    if (session->over_limit) co_await services.isolation.account(session);
+    const ProcessContext& context, Isolation& isolation, std::shared_ptr<IsolatedSession> session,
+    RunRequest request) {
+    if (session->over_limit) co_await isolation.account(session);
     Status runnable = check_runnable(*session);
     if (!runnable) co_return runnable.error();
     const WorkMount& first = session->request().mounts.front();
@@ -192,18 +194,18 @@ Awaitable<Result<std::shared_ptr<BackgroundRun>>> start_background_run(
     auto run = std::make_shared<BackgroundRun>();
     run->id = new_uuid();
     run->started_at = now();
-    Result<std::shared_ptr<OutputFile>> output = services.isolation.outputs().create(run->id);
+    Result<std::shared_ptr<OutputFile>> output = isolation.outputs().create(run->id);
     if (!output) co_return output.error();
     run->output = std::move(*output);
-    SpawnRequest prepared = prepare_run(services, *session, request);
+    SpawnRequest prepared = prepare_run(context, *session, request);
     prepared.standard_output = run->output->descriptor();
     prepared.standard_error = run->output->descriptor();
     Result<pid_t> pid = spawn(prepared);
     if (!pid) co_return pid.error();
-    run->child = services.reaper.watch(*pid);
+    run->child = context.reaper.watch(*pid);
     session->add(run);
     session->touch(true);
-    auto ended = std::make_shared<net::Event>(services.executor);
+    auto ended = std::make_shared<net::Event>(context.executor);
     run->child->on_exit([run, session, ended] {
         ExitStatus status = *run->child->status();
         run->exit_code = status.client_code();
@@ -213,8 +215,7 @@ Awaitable<Result<std::shared_ptr<BackgroundRun>>> start_background_run(
         session->touch(false);
         ended->notify();
     });
-    net::spawn(services.executor, supervise(services.isolation, session, run, ended),
-               "background run");
+    net::spawn(context.executor, supervise(isolation, session, run, ended), "background run");
     co_return run;
 }
 

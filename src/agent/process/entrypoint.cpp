@@ -13,32 +13,29 @@ constexpr int kPiecesPerTurn = 4;
 
 }  // namespace
 
-Result<std::shared_ptr<Entrypoint>> Entrypoint::start(asio::any_io_executor executor,
-                                                      Reaper& reaper, const AgentOptions& options,
-                                                      const Environment& environment,
-                                                      OutputLog& log) {
+Result<std::shared_ptr<Entrypoint>> Entrypoint::start(const ProcessContext& context,
+                                                      const std::vector<std::string>& command,
+                                                      bool inherit_output, OutputLog& log) {
     auto entrypoint = std::make_shared<Entrypoint>(log);
     SpawnRequest request;
-    request.programs.push_back(program_of(options.entrypoint, environment.get("PATH")));
-    request.environment = environment.entries();
-    if (options.uid != ::geteuid() || options.gid != ::getegid()) {
-        request.credentials = credentials_for(options.uid, options.gid);
-    }
+    request.programs.push_back(program_of(command, context.environment.get("PATH")));
+    request.environment = context.environment.entries();
+    request.credentials = context.user.credentials();
     UniqueFd write_end;
-    if (options.inherit_output) {
+    if (inherit_output) {
         request.standard_output = STDOUT_FILENO;
         request.standard_error = STDERR_FILENO;
     } else {
-        auto pipe =
-            OutputPipe::open(executor, write_end, [raw = entrypoint.get()] { raw->read_output(); });
+        auto pipe = OutputPipe::open(context.executor, write_end,
+                                     [raw = entrypoint.get()] { raw->read_output(); });
         if (!pipe) return pipe.error();
         entrypoint->pipes_.push_back(std::move(*pipe));
         request.standard_output = write_end.get();
         request.standard_error = write_end.get();
     }
     Result<pid_t> pid = spawn(request);
-    if (!pid) return pid.error().within("entrypoint " + options.entrypoint.front());
-    entrypoint->child_ = reaper.watch(*pid);
+    if (!pid) return pid.error().within("entrypoint " + command.front());
+    entrypoint->child_ = context.reaper.watch(*pid);
     for (OutputPipe& pipe : entrypoint->pipes_)
         pipe.arm();
     return entrypoint;

@@ -1,8 +1,6 @@
 #pragma once
 
-#include "agent/agent.hpp"
-#include "agent/process/environment.hpp"
-#include "agent/process/reaper.hpp"
+#include "agent/process/process_context.hpp"
 #include "agent/stream/output_log.hpp"
 #include "agent/stream/output_pipe.hpp"
 
@@ -16,12 +14,11 @@ namespace opensandbox::agent {
 /// /dev/null, its output in the agent's log of it.
 class Entrypoint {
   public:
-    /// Fails with an error that names the program and the reason. With `options.inherit_output` the
-    /// process writes where the agent itself does. The log must outlive it.
-    static Result<std::shared_ptr<Entrypoint>> start(asio::any_io_executor executor, Reaper& reaper,
-                                                     const AgentOptions& options,
-                                                     const Environment& environment,
-                                                     OutputLog& log);
+    /// Fails with an error that names the program and the reason. With `inherit_output` the process
+    /// writes where the agent itself does. The log must outlive it.
+    static Result<std::shared_ptr<Entrypoint>> start(const ProcessContext& context,
+                                                     const std::vector<std::string>& command,
+                                                     bool inherit_output, OutputLog& log);
     explicit Entrypoint(OutputLog& log) : log_(&log) {}
 
     [[nodiscard]] Child& child() { return *child_; }

@@ -1,6 +1,6 @@
 #include "agent/pty/frames.hpp"
 
-#include "agent/reply.hpp"
+#include "agent/ground/reply.hpp"
 #include "base/json_string.hpp"
 #include "json/document.hpp"
 

@@ -1,13 +1,11 @@
 #include "agent/pty/session.hpp"
 
 #include "agent/pty/client.hpp"
-#include "agent/services.hpp"
 #include "net/task.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 
 #include <signal.h>
-#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -36,12 +34,12 @@ std::vector<Program> shells(const std::string& command, std::optional<std::strin
 
 }  // namespace
 
-PtySession::PtySession(Services& services, std::string id, PtyShell shell)
-    : services_(services),
+PtySession::PtySession(const ProcessContext& context, std::string id, PtyShell shell)
+    : context_(context),
       id_(std::move(id)),
       shell_(std::move(shell)),
-      work_(std::make_shared<net::Event>(services.executor)),
-      left_(services.executor, steady_clock::time_point::max()) {}
+      work_(std::make_shared<net::Event>(context.executor)),
+      left_(context.executor, steady_clock::time_point::max()) {}
 
 bool PtySession::take(const std::shared_ptr<PtyClient>& client) {
     if (client_) return false;
@@ -52,7 +50,7 @@ bool PtySession::take(const std::shared_ptr<PtyClient>& client) {
 Awaitable<bool> PtySession::take_over(std::shared_ptr<PtyClient> client) {
     auto self = shared_from_this();
     auto limit = steady_clock::now() + kTakeOverLimit;
-    net::Deadline wake(services_.executor, kTakeOverLimit, [self] { self->left_.cancel(); });
+    net::Deadline wake(context_.executor, kTakeOverLimit, [self] { self->left_.cancel(); });
     const std::uint64_t turn = ++takeovers_;
     while (true) {
         // Who came later may have found the session free before this one woke up.
@@ -83,17 +81,14 @@ void PtySession::leave(const PtyClient& client) {
 }
 
 Result<SpawnRequest> PtySession::prepare(PtyProcess::Mode mode) const {
-    Environment environment = services_.environment;
+    Environment environment = context_.environment;
     bool terminal = mode == PtyProcess::Mode::terminal;
     if (terminal && !environment.get("TERM")) environment.set("TERM", "xterm-256color");
     SpawnRequest request;
     request.programs = shells(shell_.command, environment.get("PATH"));
     request.environment = environment.entries();
     request.directory = shell_.directory;
-    const AgentOptions& options = services_.options;
-    if (options.uid != ::geteuid() || options.gid != ::getegid()) {
-        request.credentials = credentials_for(options.uid, options.gid);
-    }
+    request.credentials = context_.user.credentials();
     return request;
 }
 
@@ -106,18 +101,18 @@ Status PtySession::start(PtyProcess::Mode mode) {
 }
 
 Status PtySession::launch(PtyProcess::Mode mode) {
-    if (services_.stopping) return Error(ErrorCode::unavailable, "the agent is shutting down");
+    if (context_.stopping) return Error(ErrorCode::unavailable, "the agent is shutting down");
     Result<SpawnRequest> request = prepare(mode);
     if (!request) return request.error();
-    auto process = PtyProcess::start(services_.executor, services_.reaper, std::move(*request),
-                                     mode, [work = std::weak_ptr(work_)] {
+    auto process = PtyProcess::start(context_.executor, context_.reaper, std::move(*request), mode,
+                                     [work = std::weak_ptr(work_)] {
                                          if (auto event = work.lock()) event->notify();
                                      });
     if (!process) return process.error();
     process_ = std::move(*process);
     mode_ = mode;
     ++runs_;
-    net::spawn(services_.executor, collect_output(shared_from_this(), process_), "pty output");
+    net::spawn(context_.executor, collect_output(shared_from_this(), process_), "pty output");
     return {};
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "agent/process/process_context.hpp"
 #include "agent/pty/process.hpp"
 #include "base/clock.hpp"
 #include "net/task.hpp"
@@ -13,7 +14,6 @@
 
 namespace opensandbox::agent {
 
-struct Services;
 class PtyClient;
 
 /// What a session runs.
@@ -34,7 +34,8 @@ class PtySession : public std::enable_shared_from_this<PtySession> {
 
     static constexpr std::size_t kMaxViewers = 16;
 
-    PtySession(Services& services, std::string id, PtyShell shell);
+    /// The context is borrowed.
+    PtySession(const ProcessContext& context, std::string id, PtyShell shell);
     PtySession(const PtySession&) = delete;
     PtySession& operator=(const PtySession&) = delete;
 
@@ -83,7 +84,7 @@ class PtySession : public std::enable_shared_from_this<PtySession> {
     void tell_output();
     [[nodiscard]] bool client_behind() const;
 
-    Services& services_;
+    const ProcessContext& context_;
     std::string id_;
     PtyShell shell_;
     Replay output_{kKept};

@@ -6,13 +6,13 @@
 
 namespace opensandbox::agent {
 
-Result<std::shared_ptr<PtySession>> PtySessions::create(Services& services, PtyShell shell) {
+Result<std::shared_ptr<PtySession>> PtySessions::create(PtyShell shell) {
     if (sessions_.size() >= kMax && !forget_oldest()) {
         return Error(ErrorCode::resource_exhausted,
                      "there are " + std::to_string(kMax) +
                          " PTY sessions, which is the most: delete one first");
     }
-    auto session = std::make_shared<PtySession>(services, new_uuid(), std::move(shell));
+    auto session = std::make_shared<PtySession>(context_, new_uuid(), std::move(shell));
     sessions_.emplace(session->id(), session);
     return session;
 }

@@ -13,9 +13,12 @@ class PtySessions {
     static constexpr std::size_t kMax = 100;
     static constexpr std::chrono::hours kRetention{24};
 
+    /// The context is borrowed.
+    explicit PtySessions(const ProcessContext& context) : context_(context) {}
+
     /// Nothing is started yet. When there are kMax, the one that ended first makes room;
     /// `resource_exhausted` when none has ended.
-    Result<std::shared_ptr<PtySession>> create(Services& services, PtyShell shell);
+    Result<std::shared_ptr<PtySession>> create(PtyShell shell);
     [[nodiscard]] std::shared_ptr<PtySession> find(const std::string& id) const;
     /// Ends the session; false when there is none.
     bool remove(const std::string& id);
@@ -28,6 +31,7 @@ class PtySessions {
   private:
     bool forget_oldest();
 
+    const ProcessContext& context_;
     std::unordered_map<std::string, std::shared_ptr<PtySession>> sessions_;
 };
 

@@ -1,7 +1,7 @@
 #include "agent/session/request.hpp"
 
 #include "agent/files/paths.hpp"
-#include "agent/reply.hpp"
+#include "agent/ground/reply.hpp"
 
 #include <sys/stat.h>
 

@@ -1,13 +1,11 @@
 #include "agent/session/session.hpp"
 
 #include "agent/process/environment_file.hpp"
-#include "agent/services.hpp"
 #include "base/identifier.hpp"
 
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -50,8 +48,13 @@ Environment::Pairs read_file_pairs(const Environment& environment) {
 
 }  // namespace
 
-Session::Session(Services& services, StateBudget& budget, std::string id, std::string directory)
-    : services_(services), budget_(budget), id_(std::move(id)), directory_(std::move(directory)) {}
+Session::Session(const ProcessContext& context, StateBudget& budget, const RunObserver& observer,
+                 std::string id, std::string directory)
+    : context_(context),
+      budget_(budget),
+      observer_(observer),
+      id_(std::move(id)),
+      directory_(std::move(directory)) {}
 
 Session::~Session() {
     if (state_) budget_.replace(state_->size(), 0);
@@ -63,7 +66,7 @@ Result<std::shared_ptr<SessionRun>> Session::add(SessionRequest request, LineFor
             ErrorCode::resource_exhausted,
             "session " + id_ + " has " + std::to_string(kMaxWaiting) + " runs waiting already");
     }
-    auto run = std::make_shared<SessionRun>(services_.executor, id_, std::move(request), form);
+    auto run = std::make_shared<SessionRun>(context_.executor, id_, std::move(request), form);
     waiting_.push_back(run);
     start_next();
     return run;
@@ -87,7 +90,7 @@ Status Session::start(const std::shared_ptr<SessionRun>& run) {
     if (!shell) return shell.error();
     current_ = run;
     Status started =
-        run->start(services_.reaper, std::move(*shell), program.text_for_shell(),
+        run->start(context_.reaper, std::move(*shell), program.text_for_shell(),
                    [weak = weak_from_this(), run_weak = std::weak_ptr<SessionRun>(run)] {
                        auto self = weak.lock();
                        auto ended = run_weak.lock();
@@ -98,9 +101,9 @@ Status Session::start(const std::shared_ptr<SessionRun>& run) {
 }
 
 Result<SpawnRequest> Session::prepare_shell(SessionRun& run, ShellProgram& program) {
-    auto path = services_.environment.get("PATH");
+    auto path = context_.environment.get("PATH");
     if (!state_) kind_ = has_program("bash", path) ? ShellKind::bash : ShellKind::posix;
-    applying_ = read_file_pairs(services_.environment);
+    applying_ = read_file_pairs(context_.environment);
     mark_ = new_hex_id();
     program.kind = *kind_;
     program.state = state_ ? &*state_ : nullptr;
@@ -108,7 +111,7 @@ Result<SpawnRequest> Session::prepare_shell(SessionRun& run, ShellProgram& progr
     program.text = run.request().text;
     program.mark = mark_;
 
-    Environment environment = services_.environment;
+    Environment environment = context_.environment;
     environment.merge(applying_);
     SpawnRequest shell;
     shell.programs.push_back(program_of(shell_arguments(*kind_), path));
@@ -127,9 +130,7 @@ Result<SpawnRequest> Session::prepare_shell(SessionRun& run, ShellProgram& progr
     } else {
         shell.environment = environment.entries();
     }
-    if (services_.options.uid != ::geteuid() || services_.options.gid != ::getegid()) {
-        shell.credentials = credentials_for(services_.options.uid, services_.options.gid);
-    }
+    shell.credentials = context_.user.credentials();
     return shell;
 }
 
@@ -142,8 +143,7 @@ void Session::finished(const std::shared_ptr<SessionRun>& run) {
 }
 
 void Session::measure(const SessionRun& run) const {
-    const EventPump& pump = *run.pump();
-    services_.telemetry.execution("run_in_session", !pump.failed(), pump.took());
+    if (observer_) observer_(run);
 }
 
 void Session::keep(SessionRun& run) {

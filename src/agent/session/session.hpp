@@ -1,17 +1,16 @@
 #pragma once
 
-#include "agent/process/environment.hpp"
+#include "agent/process/process_context.hpp"
 #include "agent/session/session_run.hpp"
 #include "agent/session/shell_program.hpp"
 
 #include <deque>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 
 namespace opensandbox::agent {
-
-struct Services;
 
 /// Bytes of state that all sessions of an agent keep together.
 class StateBudget {
@@ -28,6 +27,9 @@ class StateBudget {
     std::size_t used_ = 0;
 };
 
+/// Is told of every run that ended or could not be started; may be empty.
+using RunObserver = std::function<void(const SessionRun&)>;
+
 /// A bash session (execd contract 4): what one run's shell leaves (variables, functions, aliases,
 /// options, umask, directory) the next one begins with. Between runs there is no process. One run
 /// at a time, the others wait in order.
@@ -36,8 +38,9 @@ class Session : public std::enable_shared_from_this<Session> {
     /// Runs that may wait for the one that is running.
     static constexpr std::size_t kMaxWaiting = 64;
 
-    /// `directory` is absolute: where its first run begins.
-    Session(Services& services, StateBudget& budget, std::string id, std::string directory);
+    /// `directory` is absolute: where its first run begins. The others are borrowed.
+    Session(const ProcessContext& context, StateBudget& budget, const RunObserver& observer,
+            std::string id, std::string directory);
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
     ~Session();
@@ -61,8 +64,9 @@ class Session : public std::enable_shared_from_this<Session> {
     void keep(SessionRun& run);
     void measure(const SessionRun& run) const;
 
-    Services& services_;
+    const ProcessContext& context_;
     StateBudget& budget_;
+    const RunObserver& observer_;
     std::string id_;
     std::string directory_;
     std::optional<ShellKind> kind_;

@@ -11,7 +11,8 @@ Result<std::shared_ptr<Session>> SessionTable::create(std::string directory) {
                          " sessions already; delete one that is not needed any more");
     }
     std::string id = new_uuid();
-    auto session = std::make_shared<Session>(services_, budget_, id, std::move(directory));
+    auto session =
+        std::make_shared<Session>(context_, budget_, observer_, id, std::move(directory));
     sessions_.emplace(std::move(id), session);
     return session;
 }

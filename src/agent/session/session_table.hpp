@@ -13,7 +13,10 @@ class SessionTable {
   public:
     static constexpr std::size_t kMaxSessions = 1000;
 
-    explicit SessionTable(Services& services) : services_(services) {}
+    /// The context is borrowed.
+    explicit SessionTable(const ProcessContext& context) : context_(context) {}
+
+    void observe(RunObserver observer) { observer_ = std::move(observer); }
 
     /// A new session that begins in `directory`, which is absolute and exists. `resource_exhausted`
     /// when there are too many.
@@ -25,8 +28,9 @@ class SessionTable {
     std::size_t signal_all(int number) const;
 
   private:
-    Services& services_;
+    const ProcessContext& context_;
     StateBudget budget_;
+    RunObserver observer_;
     std::unordered_map<std::string, std::shared_ptr<Session>> sessions_;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/agent.hpp"
+#include "agent/api/agent.hpp"
 #include "http/fields.hpp"
 
 #include <sys/types.h>

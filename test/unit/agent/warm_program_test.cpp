@@ -1,6 +1,6 @@
 #include "agent/code/warm_program.hpp"
 
-#include "agent/code/warm_interpreter.hpp"
+#include "agent/code/drivers/warm_interpreter.hpp"
 
 #include <catch2/catch.hpp>
 

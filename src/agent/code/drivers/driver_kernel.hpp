@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/code/interpreter.hpp"
+#include "agent/code/drivers/interpreter.hpp"
 #include "agent/code/kernel.hpp"
 
 #include <functional>

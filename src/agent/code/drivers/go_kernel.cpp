@@ -1,7 +1,6 @@
 #include "agent/code/drivers/go_kernel.hpp"
 
 #include "agent/files/replacement_file.hpp"
-#include "agent/services.hpp"
 #include "base/json_string.hpp"
 
 #include <cerrno>
@@ -9,7 +8,6 @@
 #include <filesystem>
 #include <signal.h>
 #include <stdlib.h>
-#include <unistd.h>
 
 namespace opensandbox::agent {
 namespace {
@@ -18,11 +16,6 @@ constexpr std::chrono::seconds kGoInterruptGrace{5};
 /// A first compilation builds parts of the standard library.
 constexpr std::chrono::minutes kCompileLimit{5};
 constexpr std::chrono::hours kNoLimit{24 * 365};
-
-std::optional<Identity> identity_of(const AgentOptions& options) {
-    if (options.uid == ::geteuid() && options.gid == ::getegid()) return std::nullopt;
-    return Identity(options.uid, options.gid);
-}
 
 Status write_file(const std::string& path, std::string_view text) {
     UniqueFd file(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
@@ -72,7 +65,7 @@ GoKernel::~GoKernel() {
 }
 
 Awaitable<Status> GoKernel::write_sources(const GoProgram::Build& build) {
-    std::string parent(services_.environment.get("TMPDIR").value_or("/tmp"));
+    std::string parent(context_.environment.get("TMPDIR").value_or("/tmp"));
     std::function<Result<std::string>()> write =
         [directory = directory_, parent, source = build.source,
          result = build.has_result]() mutable -> Result<std::string> {
@@ -88,7 +81,7 @@ Awaitable<Status> GoKernel::write_sources(const GoProgram::Build& build) {
         if (!done) return done.error();
         return directory;
     };
-    auto written = co_await services_.files.run(identity_of(services_.options), std::move(write));
+    auto written = co_await files_.run(identity_of(context_.user), std::move(write));
     if (!written) co_return written.error();
     directory_ = *written;
     co_return Status();

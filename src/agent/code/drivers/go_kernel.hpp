@@ -1,14 +1,14 @@
 #pragma once
 
 #include "agent/code/drivers/go_cell.hpp"
-#include "agent/code/interpreter.hpp"
+#include "agent/code/drivers/interpreter.hpp"
 #include "agent/code/kernel.hpp"
+#include "agent/files/file_pool.hpp"
+#include "agent/process/process_context.hpp"
 
 #include <functional>
 
 namespace opensandbox::agent {
-
-struct Services;
 
 /// A context of Go: every run compiles a program of the declarations so far and the cell, and
 /// starts it. What GoProgram says about variables holds.
@@ -18,7 +18,9 @@ class GoKernel final : public Kernel {
     using Spawn =
         std::function<Result<std::shared_ptr<Interpreter>>(const std::vector<std::string>& argv)>;
 
-    GoKernel(Services& services, Spawn spawn) : services_(services), spawn_(std::move(spawn)) {}
+    /// Context and files are borrowed.
+    GoKernel(const ProcessContext& context, FilePool& files, Spawn spawn)
+        : context_(context), files_(files), spawn_(std::move(spawn)) {}
     GoKernel(const GoKernel&) = delete;
     GoKernel& operator=(const GoKernel&) = delete;
     ~GoKernel() override;
@@ -37,7 +39,8 @@ class GoKernel final : public Kernel {
     Awaitable<Result<std::string>> compile_cell(const std::string& code, GoProgram::Build& build);
     Awaitable<Result<RunEnd>> execute(std::shared_ptr<EventPump> pump);
 
-    Services& services_;
+    const ProcessContext& context_;
+    FilePool& files_;
     Spawn spawn_;
     GoProgram program_;
     std::string directory_;  ///< private, made by the first run

@@ -4,7 +4,6 @@
 #include "agent/code/drivers/go_kernel.hpp"
 #include "agent/command/request.hpp"
 #include "agent/files/replacement_file.hpp"
-#include "agent/services.hpp"
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 
@@ -50,14 +49,14 @@ DriverProvider::~DriverProvider() = default;
 
 Result<SpawnRequest> DriverProvider::prepare_argv(const std::vector<std::string>& argv,
                                                   const std::string& cwd) const {
-    if (services_.stopping) return Error(ErrorCode::unavailable, "the agent is ending");
+    if (context_.stopping) return Error(ErrorCode::unavailable, "the agent is ending");
     struct stat info{};
     if (!cwd.empty() && (::stat(cwd.c_str(), &info) != 0 || !S_ISDIR(info.st_mode))) {
         return Error(ErrorCode::invalid_argument, "cwd: " + cwd + " is no directory");
     }
     CommandRequest command;
     command.argv = argv;
-    Result<SpawnRequest> request = prepare_command(services_, command);
+    Result<SpawnRequest> request = prepare_command(context_, command);
     if (request) request->directory = cwd;
     return request;
 }
@@ -69,7 +68,7 @@ Result<SpawnRequest> DriverProvider::prepare(const Driver& driver, const std::st
 }
 
 Result<std::shared_ptr<Interpreter>> DriverProvider::start_process(SpawnRequest request) {
-    auto started = Interpreter::start(services_.executor, services_.reaper, std::move(request));
+    auto started = Interpreter::start(context_.executor, context_.reaper, std::move(request));
     if (!started) return started;
     std::erase_if(processes_, [](const std::weak_ptr<Child>& child) { return child.expired(); });
     processes_.push_back((*started)->child());
@@ -90,7 +89,7 @@ Result<std::shared_ptr<Kernel>> DriverProvider::start_go(const std::string& cwd)
         if (!wanted) return Result<std::shared_ptr<Interpreter>>(wanted.error());
         return start_process(std::move(*wanted));
     };
-    return std::shared_ptr<Kernel>(std::make_shared<GoKernel>(services_, std::move(spawn)));
+    return std::shared_ptr<Kernel>(std::make_shared<GoKernel>(context_, files_, std::move(spawn)));
 }
 
 Result<std::shared_ptr<Interpreter>> DriverProvider::spawn_driver(const Driver& driver,
@@ -182,7 +181,7 @@ void DriverProvider::adopt(std::vector<WarmInterpreter> interpreters) {
     for (WarmInterpreter& warm : interpreters) {
         if (!warm.alive()) continue;
         std::vector<std::string> environment = warm.environment();
-        auto taken = Interpreter::adopt(services_.executor, services_.reaper, std::move(warm));
+        auto taken = Interpreter::adopt(context_.executor, context_.reaper, std::move(warm));
         if (!taken) {
             log::warn("a warm interpreter is lost", {{"reason", taken.error().message()}});
             continue;
@@ -198,11 +197,10 @@ void DriverProvider::warm_python() {
     if (!warm_) warm_ = std::make_shared<Warm>();
     if (warm_->starting || warm_->interpreter) return;
     warm_->starting = true;
-    net::spawn(services_.executor, refill(warm_, services_, *this), "warm python");
+    net::spawn(context_.executor, refill(warm_, *this), "warm python");
 }
 
-Awaitable<void> DriverProvider::refill(std::shared_ptr<Warm> warm, Services& services,
-                                       DriverProvider& provider) {
+Awaitable<void> DriverProvider::refill(std::shared_ptr<Warm> warm, DriverProvider& provider) {
     co_await net::sleep_for(kRefillAfter);
     const Driver& python = *find_driver("python");
     Result<SpawnRequest> request = provider.prepare(python, "");

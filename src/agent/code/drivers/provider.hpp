@@ -1,8 +1,10 @@
 #pragma once
 
 #include "agent/code/drivers/driver.hpp"
-#include "agent/code/interpreter.hpp"
+#include "agent/code/drivers/interpreter.hpp"
 #include "agent/code/kernel.hpp"
+#include "agent/files/file_pool.hpp"
+#include "agent/process/process_context.hpp"
 
 #include <memory>
 #include <string>
@@ -10,12 +12,12 @@
 
 namespace opensandbox::agent {
 
-struct Services;
-
-/// Contexts on the interpreters that the image has. `services` is borrowed.
+/// Contexts on the interpreters that the image has.
 class DriverProvider final : public KernelProvider {
   public:
-    explicit DriverProvider(Services& services) : services_(services) {}
+    /// Both are borrowed.
+    DriverProvider(const ProcessContext& context, FilePool& files)
+        : context_(context), files_(files) {}
     DriverProvider(const DriverProvider&) = delete;
     DriverProvider& operator=(const DriverProvider&) = delete;
     ~DriverProvider() override;
@@ -41,8 +43,7 @@ class DriverProvider final : public KernelProvider {
     Awaitable<Result<std::shared_ptr<Interpreter>>> launch(const Driver& driver, std::string cwd,
                                                            std::string state);
     Awaitable<std::shared_ptr<Interpreter>> take_warm(const SpawnRequest& wanted, std::string cwd);
-    static Awaitable<void> refill(std::shared_ptr<Warm> warm, Services& services,
-                                  DriverProvider& provider);
+    static Awaitable<void> refill(std::shared_ptr<Warm> warm, DriverProvider& provider);
     Result<std::shared_ptr<Kernel>> start_go(const std::string& cwd);
     Result<std::shared_ptr<Interpreter>> start_process(SpawnRequest request);
     Result<std::shared_ptr<Interpreter>> spawn_driver(const Driver& driver, SpawnRequest request);
@@ -53,7 +54,8 @@ class DriverProvider final : public KernelProvider {
     static Awaitable<Status> boot(std::shared_ptr<Interpreter> interpreter, const Driver& driver,
                                   std::string state);
 
-    Services& services_;
+    const ProcessContext& context_;
+    FilePool& files_;
     std::vector<std::weak_ptr<Child>> processes_;
     std::shared_ptr<Warm> warm_;
 };

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "agent/publish.hpp"
+#include "agent/ground/publish.hpp"
 #include "base/unique_fd.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/spawner/protocol.hpp"

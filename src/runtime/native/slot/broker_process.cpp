@@ -1,6 +1,6 @@
 #include "runtime/native/slot/broker_process.hpp"
 
-#include "agent/isolated/broker.hpp"
+#include "agent/api/broker.hpp"
 #include "agent/isolated/config.hpp"
 #include "runtime/native/confinement/capabilities.hpp"
 #include "runtime/native/confinement/seccomp_filter.hpp"

@@ -7,7 +7,7 @@
 #include <sys/types.h>
 
 /// A sandbox's agent may make no namespaces, so isolated sessions are made by a process beside it:
-/// the broker (agent/isolated/broker.hpp), which the host starts when the agent first asks. It is
+/// the broker (agent/api/broker.hpp), which the host starts when the agent first asks. It is
 /// in all namespaces and cgroups of the sandbox, sees none of the host's files, and differs from
 /// the sandbox's own processes in two capabilities, which count in the sandbox's user namespace
 /// only, and in a dozen system calls. Nothing inside can trace it or read its memory.

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "agent/agent.hpp"
-#include "agent/code/warm_interpreter.hpp"
+#include "agent/api/agent.hpp"
+#include "agent/code/drivers/warm_interpreter.hpp"
 #include "base/unique_fd.hpp"
 #include "runtime/native/slot/slot_process.hpp"
 #include "runtime/native/spawner/protocol.hpp"

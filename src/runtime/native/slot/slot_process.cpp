@@ -1,6 +1,6 @@
 #include "runtime/native/slot/slot_process.hpp"
 
-#include "agent/agent.hpp"
+#include "agent/api/agent.hpp"
 #include "runtime/native/gvisor/gvisor_slot.hpp"
 #include "runtime/native/kernel/kernel.hpp"
 #include "runtime/native/kernel/own_program.hpp"
