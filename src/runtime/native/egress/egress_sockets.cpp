@@ -14,7 +14,7 @@ namespace opensandbox::runtime::native {
 namespace {
 
 /// Attempts at ports that are free for everything that shares them.
-constexpr int attempts = 16;
+constexpr int port_attempts = 16;
 
 /// For the enforcer of a spawner that is gone: it holds the API's port until it has seen the end.
 constexpr auto predecessor_time = std::chrono::milliseconds(2000);
@@ -30,7 +30,7 @@ Result<PortGroup> open_group(net::Ipv4Address gateway,
                              const std::optional<net::Ipv6Address>& gateway6, bool datagrams) {
     const boost::asio::ip::address four = gateway;
     Error last;
-    for (int round = 0; round < attempts; ++round) {
+    for (int round = 0; round < port_attempts; ++round) {
         PortGroup group;
         auto tcp4 = bind_gateway(SOCK_STREAM, four, group.port);
         if (!tcp4) return tcp4.error();

@@ -31,7 +31,7 @@ Result<GuestRequest> read_request() {
 }
 
 /// Connections to published ports come in behind the agent's.
-Result<std::vector<agent::Publication>> publications(const CreateRequest& request) {
+Result<std::vector<agent::Publication>> listen_for_published(const CreateRequest& request) {
     std::vector<agent::Publication> out;
     for (std::size_t i = 0; i < request.published.size(); ++i) {
         auto port = static_cast<std::uint16_t>(gvisor_agent_port + 1 + i);
@@ -42,7 +42,7 @@ Result<std::vector<agent::Publication>> publications(const CreateRequest& reques
     return out;
 }
 
-Result<Beginning> begin() {
+Result<Beginning> begin_guest() {
     auto given = read_request();
     if (!given) return given.error();
     if (auto s = settle_process(); !s) return s.error();
@@ -52,7 +52,7 @@ Result<Beginning> begin() {
     auto listener = listen_on(gvisor_agent_address, port);
     if (!listener) return listener.error();
     out.listener = std::move(*listener);
-    auto published = publications(out.request);
+    auto published = listen_for_published(out.request);
     if (!published) return published.error();
     out.publications = std::move(*published);
     out.output.reset(guest_output);
@@ -106,7 +106,7 @@ int guest_main(int, char**) {
     for (const int fd : {control_descriptor, guest_request, guest_output}) {
         if (::fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) return 2;
     }
-    auto beginning = begin();
+    auto beginning = begin_guest();
     if (!beginning) fail(0, beginning.error());
     const int code = agent::run(agent_options(std::move(*beginning)));
     // Without this word it was not the entrypoint that ended.

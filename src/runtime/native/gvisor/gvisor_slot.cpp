@@ -149,7 +149,7 @@ std::vector<agent::Publication> relays(const CreateRequest& request, Given& give
 }
 
 /// It still hands bytes on, and reaps.
-Status fence_in(const SlotTerms& terms) {
+Status fence_in_runner(const SlotTerms& terms) {
     if (auto s = check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs"); !s) return s;
     if (auto s = drop_capabilities(0); !s) return s;
     return install_seccomp_filter(terms.filter);
@@ -178,7 +178,7 @@ void run_gvisor_slot(const SlotTerms& terms, std::vector<UniqueFd> programs) {
     if (!file) fail(number, file.error());
     parts.request = std::move(*file);
     GvisorRunner runner(number, std::move(parts));
-    ::_exit(runner.run([&terms] { return fence_in(terms); }));
+    ::_exit(runner.run([&terms] { return fence_in_runner(terms); }));
 }
 
 }  // namespace opensandbox::runtime::native

@@ -16,14 +16,14 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int attempts = 16;
+constexpr int bind_attempts = 16;
 constexpr std::chrono::seconds restart_delay{1};
 
 }  // namespace
 
 Result<ResolverSockets> open_resolver_sockets(net::Ipv4Address gateway) {
     Error last;
-    for (int round = 0; round < attempts; ++round) {
+    for (int round = 0; round < bind_attempts; ++round) {
         ResolverSockets sockets;
         auto udp = bind_gateway(SOCK_DGRAM, gateway, sockets.port);
         if (!udp) return udp.error();

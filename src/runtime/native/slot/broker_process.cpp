@@ -98,7 +98,7 @@ Result<Door> open_door() {
     return door;
 }
 
-Status fence_in() {
+Status fence_in_broker() {
     constexpr std::uint64_t more = std::uint64_t{1} << CAP_SYS_ADMIN | std::uint64_t{1}
                                                                            << CAP_NET_ADMIN;
     auto filter = compile_broker_filter();
@@ -126,7 +126,7 @@ Result<Door> become_broker() {
     ::close(kept_layer);
     auto door = open_door();
     if (!door) return door.error().within("socket");
-    if (auto s = fence_in(); !s) return s.error().within("fence in");
+    if (auto s = fence_in_broker(); !s) return s.error().within("fence in");
     return door;
 }
 
