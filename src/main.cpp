@@ -2,10 +2,10 @@
 #include "cli/command_line.hpp"
 #include "egress/sidecar/role.hpp"
 #include "mcp/role.hpp"
-#include "runtime/native/gvisor/gvisor_slot.hpp"
-#include "runtime/native/native_runtime.hpp"
-#include "runtime/native/slot/broker_process.hpp"
-#include "runtime/native/slot/slot_process.hpp"
+#include "runtime/native/inside/broker_process.hpp"
+#include "runtime/native/inside/gvisor_slot.hpp"
+#include "runtime/native/inside/slot_process.hpp"
+#include "runtime/native/server/native_runtime.hpp"
 #include "server/serve.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 
 #include "base/log.hpp"
 #include "base/replace_file.hpp"
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "net/route_socket.hpp"
-#include "runtime/native/spawner/host.hpp"
+#include "runtime/native/host/host.hpp"
 
 /// The addresses that a server has on the host's loopback, as gateway of its sandboxes. They are
 /// written down in its state directory: one that was killed leaves them, and its next start,

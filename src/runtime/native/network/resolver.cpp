@@ -1,9 +1,9 @@
 #include "runtime/native/network/resolver.hpp"
 
 #include "base/log.hpp"
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/network/gateway_socket.hpp"
-#include "runtime/native/spawner/message_socket.hpp"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>

@@ -1,9 +1,9 @@
 #pragma once
 
 #include "base/unique_fd.hpp"
-#include "runtime/native/spawner/event_loop.hpp"
-#include "runtime/native/spawner/host.hpp"
-#include "runtime/native/spawner/protocol.hpp"
+#include "runtime/native/ground/event_loop.hpp"
+#include "runtime/native/host/host.hpp"
+#include "runtime/native/records/protocol.hpp"
 
 #include <sys/types.h>
 

@@ -1,11 +1,11 @@
 #include "base/log.hpp"
 #include "net/task.hpp"
-#include "runtime/native/confinement/capabilities.hpp"
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/kernel/signals.hpp"
+#include "runtime/native/ground/confinement/capabilities.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/signals.hpp"
+#include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/network/resolver.hpp"
 #include "runtime/native/network/resolver_service.hpp"
-#include "runtime/native/spawner/message_socket.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>

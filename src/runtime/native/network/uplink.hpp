@@ -3,7 +3,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "net/ipv4_range.hpp"
-#include "runtime/native/spawner/spawner_options.hpp"
+#include "runtime/native/records/spawner_options.hpp"
 
 #include <cstdint>
 #include <filesystem>

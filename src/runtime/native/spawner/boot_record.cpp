@@ -1,7 +1,7 @@
 #include "runtime/native/spawner/boot_record.hpp"
 
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/snapshot/snapshot_files.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/spawner/snapshots/snapshot_files.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

@@ -1,12 +1,12 @@
 #include "runtime/native/spawner/spawner.hpp"
 
 #include "base/log.hpp"
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
 #include "runtime/native/network/uplink_socket.hpp"
-#include "runtime/native/slot/slot_maker.hpp"
+#include "runtime/native/slots/slot_maker.hpp"
 #include "runtime/native/spawner/boot_record.hpp"
-#include "runtime/native/spawner/message_socket.hpp"
 #include "version.hpp"
 
 #include <sys/epoll.h>

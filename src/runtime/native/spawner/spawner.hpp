@@ -1,13 +1,13 @@
 #pragma once
 
-#include "runtime/native/egress/egress_guard.hpp"
-#include "runtime/native/network/networks.hpp"
+#include "runtime/native/ground/event_loop.hpp"
+#include "runtime/native/ground/message_queue.hpp"
+#include "runtime/native/host/host.hpp"
 #include "runtime/native/network/resolver.hpp"
-#include "runtime/native/sandbox/sandbox_table.hpp"
-#include "runtime/native/slot/slot_pool.hpp"
-#include "runtime/native/spawner/event_loop.hpp"
-#include "runtime/native/spawner/host.hpp"
-#include "runtime/native/spawner/message_queue.hpp"
+#include "runtime/native/slots/slot_pool.hpp"
+#include "runtime/native/spawner/egress/egress_guard.hpp"
+#include "runtime/native/spawner/sandboxes/networks.hpp"
+#include "runtime/native/spawner/sandboxes/sandbox_table.hpp"
 
 #include <csignal>
 #include <list>
