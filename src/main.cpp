@@ -5,7 +5,9 @@
 #include "runtime/native/inside/broker_process.hpp"
 #include "runtime/native/inside/gvisor_slot.hpp"
 #include "runtime/native/inside/slot_process.hpp"
-#include "runtime/native/server/native_runtime.hpp"
+#include "runtime/native/network/uplink.hpp"
+#include "runtime/native/spawner/egress/enforcer_process.hpp"
+#include "runtime/native/spawner/spawner_main.hpp"
 #include "server/serve.hpp"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 
 #include "base/identifier.hpp"
 #include "base/remove_tree.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/layer/layer_copy.hpp"
 #include "unit/runtime/outcome.hpp"
 

@@ -1,11 +1,12 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "runtime/native/slots/pool_demand.hpp"
+#include "runtime/native/records/pool_settings.hpp"
 #include "runtime/runtime.hpp"
 
 #include <linux/filter.h>
 
+#include <csignal>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -19,6 +20,10 @@ namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
 inline constexpr std::uint32_t protocol_version = 7;
+
+/// A server of another version sends this to a spawner, because the messages of both may have
+/// nothing in common. Spawners older than the signal die of it, which costs no sandbox either.
+inline constexpr int hand_over_signal = SIGUSR1;
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
 

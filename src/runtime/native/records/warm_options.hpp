@@ -1,6 +1,6 @@
 #pragma once
 
-#include "runtime/native/slots/pool_demand.hpp"
+#include "runtime/native/records/pool_settings.hpp"
 
 #include <map>
 #include <string>

@@ -5,6 +5,7 @@
 #include "net/task.hpp"
 #include "runtime/native/ground/layer/layer_image.hpp"
 #include "runtime/native/network/pasta.hpp"
+#include "runtime/native/records/boot_record.hpp"
 #include "runtime/native/records/inspection_text.hpp"
 #include "runtime/native/records/spawner_options.hpp"
 #include "runtime/native/server/egress_plan.hpp"
@@ -14,7 +15,6 @@
 #include "runtime/native/server/slot_usage.hpp"
 #include "runtime/native/server/snapshot_content.hpp"
 #include "runtime/native/server/spawner_link.hpp"
-#include "runtime/native/spawner/boot_record.hpp"
 
 #include <algorithm>
 #include <chrono>

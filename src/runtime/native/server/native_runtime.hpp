@@ -1,8 +1,8 @@
 #pragma once
 
 #include "image/store.hpp"
+#include "runtime/native/records/pool_settings.hpp"
 #include "runtime/native/records/warm_options.hpp"
-#include "runtime/native/slots/pool_demand.hpp"
 #include "runtime/runtime.hpp"
 
 #include <boost/asio/thread_pool.hpp>
@@ -54,13 +54,5 @@ struct NativeOptions {
 std::unique_ptr<Runtime> make_native_runtime(asio::any_io_executor executor,
                                              asio::thread_pool& blocking, image::Store& images,
                                              NativeOptions options);
-
-/// The hidden role `spawner`: parent of all sandboxes, started by the runtime, outlives it.
-int spawner_main(int argc, char** argv);
-/// The hidden role `enforcer`: egress control of a spawner's sandboxes, started by it.
-int enforcer_main(int argc, char** argv);
-/// The hidden role `uplink`: connects an ordinary user's sandboxes with the world, started by the
-/// spawner, outlives it while sandboxes live.
-int uplink_main(int argc, char** argv);
 
 }  // namespace opensandbox::runtime::native

@@ -5,7 +5,6 @@
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/records/journal.hpp"
 #include "runtime/native/records/spawner_options.hpp"
-#include "runtime/native/spawner/snapshots/snapshot_files.hpp"
 
 #include <linux/nsfs.h>
 #include <sys/ioctl.h>

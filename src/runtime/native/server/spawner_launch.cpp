@@ -2,7 +2,7 @@
 
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/message_socket.hpp"
-#include "runtime/native/spawner/spawner.hpp"
+#include "runtime/native/records/protocol.hpp"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,17 +1,11 @@
 #pragma once
 
+#include "runtime/native/records/pool_settings.hpp"
+
 #include <chrono>
 #include <cstdint>
 
 namespace opensandbox::runtime::native {
-
-/// How many blanks are kept ready: `[native.pool]`, and for warm slots `[native.warm]`.
-struct PoolSettings {
-    std::uint32_t size = 8;           ///< always, 0..1000
-    std::uint32_t max = 128;          ///< after bursts, size..1000
-    std::uint32_t idle_seconds = 60;  ///< 1..86400; see PoolDemand
-    friend bool operator==(const PoolSettings&, const PoolSettings&) = default;
-};
 
 /// Makes the number of blanks follow demand: it grows at once to what a burst would have needed;
 /// for every `idle_seconds` that needed less, half of the surplus goes. Pure.

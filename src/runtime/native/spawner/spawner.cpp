@@ -5,8 +5,8 @@
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
 #include "runtime/native/network/uplink_socket.hpp"
+#include "runtime/native/records/boot_record.hpp"
 #include "runtime/native/slots/slot_maker.hpp"
-#include "runtime/native/spawner/boot_record.hpp"
 #include "version.hpp"
 
 #include <sys/epoll.h>

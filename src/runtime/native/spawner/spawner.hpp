@@ -9,17 +9,12 @@
 #include "runtime/native/spawner/sandboxes/networks.hpp"
 #include "runtime/native/spawner/sandboxes/sandbox_table.hpp"
 
-#include <csignal>
 #include <list>
 #include <memory>
 #include <set>
 #include <string>
 
 namespace opensandbox::runtime::native {
-
-/// A server of another version sends this, because the messages of both may have nothing in common.
-/// Spawners older than the signal die of it, which costs no sandbox either.
-inline constexpr int hand_over_signal = SIGUSR1;
 
 /// Serves the servers that connect, until nobody needs it: no server and no sandbox for a while.
 class Spawner {

@@ -1,8 +1,9 @@
+#include "runtime/native/spawner/spawner_main.hpp"
+
 #include "base/descriptor_limit.hpp"
 #include "base/log.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/message_socket.hpp"
-#include "runtime/native/server/native_runtime.hpp"
 #include "runtime/native/slots/worker.hpp"
 #include "runtime/native/spawner/spawner.hpp"
 

@@ -133,4 +133,11 @@ std::string read_file_or_empty(const std::filesystem::path& path) {
     return text ? std::move(*text) : std::string();
 }
 
+std::string boot_id() {
+    std::string text = read_file_or_empty("/proc/sys/kernel/random/boot_id");
+    while (text.ends_with('\n'))
+        text.pop_back();
+    return text;
+}
+
 }  // namespace opensandbox::runtime::native

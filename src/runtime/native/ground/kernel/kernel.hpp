@@ -49,6 +49,9 @@ Status write_file(const std::filesystem::path& path, std::string_view text);
 Result<std::string> read_file(const std::filesystem::path& path);
 std::string read_file_or_empty(const std::filesystem::path& path);
 
+/// Names this boot of the kernel.
+std::string boot_id();
+
 /// A failed system call, described by `what`.
 inline Error last_error(std::string_view what) {
     return Error::from_errno(errno, what);

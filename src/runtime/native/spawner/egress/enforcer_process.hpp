@@ -14,4 +14,7 @@ namespace opensandbox::runtime::native {
 /// network. To be called by one with a single thread.
 Result<pid_t> start_enforcer(UniqueFd control, const std::filesystem::path& directory);
 
+/// The hidden role `enforcer`: egress control of a spawner's sandboxes, started by it.
+int enforcer_main(int argc, char** argv);
+
 }  // namespace opensandbox::runtime::native

@@ -35,13 +35,6 @@ bool has_nothing(const fs::path& directory) {
 
 }  // namespace
 
-std::string boot_id() {
-    std::string text = read_file_or_empty("/proc/sys/kernel/random/boot_id");
-    while (text.ends_with('\n'))
-        text.pop_back();
-    return text;
-}
-
 std::string format_snapshot(const SnapshotRecord& record) {
     json::object out;
     out["id"] = record.id;

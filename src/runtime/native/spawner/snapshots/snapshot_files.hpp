@@ -35,9 +35,6 @@ std::string format_snapshot(const SnapshotRecord& record);
 /// invalid_argument names the member.
 Result<SnapshotRecord> parse_snapshot(std::string_view text);
 
-/// Names this boot of the kernel.
-std::string boot_id();
-
 /// `<state>/snapshots`: a record `<id>.json` for each snapshot, the layers `layers/<id>` that
 /// records and sandboxes stand on, what is being made in `staging`, and what is going in `gone`. A
 /// snapshot exists from the moment its record does. All functions block.

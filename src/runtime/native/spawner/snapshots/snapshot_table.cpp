@@ -1,6 +1,7 @@
 #include "runtime/native/spawner/snapshots/snapshot_table.hpp"
 
 #include "base/log.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
 
 #include <algorithm>
 

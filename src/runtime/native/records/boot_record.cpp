@@ -1,7 +1,6 @@
-#include "runtime/native/spawner/boot_record.hpp"
+#include "runtime/native/records/boot_record.hpp"
 
 #include "runtime/native/ground/kernel/kernel.hpp"
-#include "runtime/native/spawner/snapshots/snapshot_files.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
