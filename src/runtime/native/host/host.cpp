@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cstdio>
 
 namespace opensandbox::runtime::native {
 
@@ -26,6 +25,15 @@ std::filesystem::path Host::slot_directory(SlotId slot) const {
 
 Result<UniqueFd> Host::listen(const std::string& host, std::uint16_t& port) const {
     return uplink ? uplink.listen(host, port) : listen_on(host, port);
+}
+
+Gateways Host::gateways() const {
+    Gateways out;
+    out.record = options.own_directory() / "gateways";
+    out.label = "lo:" + link_prefix();
+    out.addresses.emplace_back(gateway());
+    if (range6) out.addresses.emplace_back(gateway6());
+    return out;
 }
 
 std::uint32_t Host::capacity() const {
@@ -53,35 +61,10 @@ std::array<std::uint32_t, 2> Host::makers(SlotId slot) const {
     return {own_range(tag, slot), 1 + slot.index % others};
 }
 
-/// FNV-1a of the path, folded to 24 bits.
-std::string tag_of(const std::filesystem::path& state_directory) {
-    std::uint32_t hash = 2166136261U;
-    for (const char c : state_directory.string()) {
-        hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-    }
-    char text[7];
-    std::snprintf(text, sizeof text, "%06x", (hash ^ (hash >> 24)) & 0xff'ffffU);
-    return text;
-}
-
 net::Ipv6Range own_range6(const std::string& tag) {
     // fd, "osb" and the tag.
     const std::string text = "fd6f:7362:" + tag.substr(0, 4) + ":" + tag.substr(4) + "00::/64";
     return net::Ipv6Range::parse(text).value();
-}
-
-std::string slot_name(SlotId slot) {
-    char text[8];
-    std::snprintf(text, sizeof text, "s%06x", slot.serial & 0xff'ffffU);
-    return text;
-}
-
-std::optional<std::uint32_t> slot_serial(std::string_view name) {
-    if (name.size() != 7 || name[0] != 's') return std::nullopt;
-    std::uint32_t serial = 0;
-    const auto result = std::from_chars(name.data() + 1, name.data() + 7, serial, 16);
-    if (result.ec != std::errc{} || result.ptr != name.data() + 7) return std::nullopt;
-    return serial;
 }
 
 }  // namespace opensandbox::runtime::native

@@ -4,10 +4,12 @@
 #include "base/unique_fd.hpp"
 #include "net/ipv4_range.hpp"
 #include "net/ipv6_range.hpp"
-#include "net/route_socket.hpp"
 #include "runtime/native/ground/confinement/cgroup.hpp"
 #include "runtime/native/network/egress_sockets.hpp"
+#include "runtime/native/network/gateway_addresses.hpp"
+#include "runtime/native/network/resolver_sockets.hpp"
 #include "runtime/native/network/uplink.hpp"
+#include "runtime/native/records/names.hpp"
 #include "runtime/native/records/protocol.hpp"
 #include "runtime/native/records/spawner_options.hpp"
 
@@ -22,23 +24,8 @@
 
 namespace opensandbox::runtime::native {
 
-/// Six hex digits from the state directory: they tell the servers of a host apart.
-std::string tag_of(const std::filesystem::path& state_directory);
-inline std::string link_prefix(const std::string& tag) {
-    return "osb" + tag;
-}
 /// The IPv6 network of the server with this tag, unless another was chosen.
 net::Ipv6Range own_range6(const std::string& tag);
-inline std::string cgroup_group(const std::string& tag) {
-    return "opensandbox-" + tag;
-}
-
-/// Where the resolver of sandboxes gets its queries: bound to the gateway.
-struct ResolverSockets {
-    UniqueFd udp;
-    UniqueFd tcp;
-    std::uint16_t port = 0;  ///< 0: none could be had
-};
 
 /// What spawner and workers know about this host; of it slots learn their SlotTerms. Immutable once
 /// made.
@@ -89,6 +76,8 @@ struct Host {
         if (!range6) return std::nullopt;
         return range6->address(slot.index + 2);
     }
+    /// What the host's loopback has of it.
+    [[nodiscard]] Gateways gateways() const;
     /// How many slots can exist at once.
     [[nodiscard]] std::uint32_t capacity() const;
     /// First host id of a slot's 65,536.
@@ -97,15 +86,6 @@ struct Host {
     /// namespace has so many.
     [[nodiscard]] std::array<std::uint32_t, 2> makers(SlotId slot) const;
 };
-
-/// "s" and six hex digits: directory and cgroup of a slot.
-std::string slot_name(SlotId slot);
-/// The serial in such a name; empty when it is none.
-std::optional<std::uint32_t> slot_serial(std::string_view name);
-
-/// Fixed addresses of both ends of every slot's link: nobody needs to ask for them.
-inline constexpr net::MacAddress host_mac{0x02, 0xfe, 0, 0, 0, 0x01};
-inline constexpr net::MacAddress slot_mac{0x02, 0xfe, 0, 0, 0, 0x02};
 
 /// Makes this host ready: directories, cgroups, gateway address, forwarding, firewall, and finds
 /// out what its file systems can do. Each step is safe to repeat.

@@ -9,7 +9,7 @@
 #include "runtime/native/network/firewall.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
 #include "runtime/native/network/pasta.hpp"
-#include "runtime/native/network/resolver.hpp"
+#include "runtime/native/network/resolver_sockets.hpp"
 
 #include <arpa/inet.h>
 #include <net/if.h>
@@ -175,8 +175,8 @@ Status prepare_network(Host& host) {
     if (auto s = choose_range6(host); !s) return s;
     auto routes = net::RouteSocket::open();
     if (!routes) return routes.error();
-    if (auto s = write_down_gateways(host); !s) return s;
-    if (auto s = add_gateways(*routes, host); !s) return s;
+    if (auto s = write_down_gateways(host.gateways()); !s) return s;
+    if (auto s = add_gateways(*routes, host.gateways()); !s) return s;
     if (auto s = turn_on("/proc/sys/net/ipv4/ip_forward"); !s) return s;
     prepare_resolver(host);
     std::optional<net::Ipv6Address> gateway6;

@@ -185,7 +185,7 @@ void unprepare_host(Host& host) {
         if (auto s = egress::rules::HostTable::remove(host.egress_table()); !s) {
             log::warn("egress control's table stays behind", {{"reason", s.error().message()}});
         }
-        remove_gateways(host);
+        remove_gateways(host.gateways());
     }
     host.uplink.end();
     host.cgroups.remove();

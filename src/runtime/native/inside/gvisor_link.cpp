@@ -4,8 +4,8 @@
 #include "net/ipv4_range.hpp"
 #include "net/route_socket.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
-#include "runtime/native/host/host.hpp"
 #include "runtime/native/inside/gvisor_bundle.hpp"
+#include "runtime/native/network/link_addresses.hpp"
 
 #include <sys/mount.h>
 

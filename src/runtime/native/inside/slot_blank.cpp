@@ -1,6 +1,6 @@
 #include "runtime/native/ground/kernel/kernel.hpp"
-#include "runtime/native/host/host.hpp"
 #include "runtime/native/inside/slot_process.hpp"
+#include "runtime/native/network/link_addresses.hpp"
 
 #include <sys/mount.h>
 #include <sys/stat.h>

@@ -2,8 +2,8 @@
 
 #include "runtime/native/ground/confinement/cgroup.hpp"
 #include "runtime/native/ground/layer/layer_image.hpp"
-#include "runtime/native/host/host.hpp"
 #include "runtime/native/network/link_counters.hpp"
+#include "runtime/native/records/names.hpp"
 
 #include <sstream>
 

@@ -1,3 +1,5 @@
+#include "runtime/native/slots/broker_maker.hpp"
+
 #include "base/scope_exit.hpp"
 #include "runtime/native/ground/kernel/id_map.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"

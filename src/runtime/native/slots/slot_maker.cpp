@@ -12,6 +12,7 @@
 #include "runtime/native/host/gvisor_program.hpp"
 #include "runtime/native/inside/slot_process.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
+#include "runtime/native/network/link_addresses.hpp"
 #include "runtime/native/slots/slot_terms.hpp"
 
 #include <linux/capability.h>
@@ -187,7 +188,7 @@ Status SlotMaker::connect(SlotId slot, pid_t pid) {
     auto connected = add_link(slot, pid);
     if (connected || connected.error().code() == ErrorCode::conflict) return connected;
     // A gateway's address may have gone with another server of the same range.
-    if (auto added = add_gateways(routes_, *host_); !added) return added;
+    if (auto added = add_gateways(routes_, host_->gateways()); !added) return added;
     if (auto removed = disconnect(slot); !removed) return removed;
     return add_link(slot, pid);
 }

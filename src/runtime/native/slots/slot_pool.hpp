@@ -2,8 +2,8 @@
 
 #include "runtime/native/ground/event_loop.hpp"
 #include "runtime/native/host/host.hpp"
-#include "runtime/native/inside/broker_process.hpp"
 #include "runtime/native/slots/background_job.hpp"
+#include "runtime/native/slots/broker_maker.hpp"
 #include "runtime/native/slots/pool_demand.hpp"
 #include "runtime/native/slots/slot_maker.hpp"
 #include "runtime/native/slots/worker.hpp"

@@ -1,6 +1,6 @@
 #include "runtime/native/slots/slot_terms.hpp"
 
-#include "runtime/native/inside/broker_process.hpp"
+#include "runtime/native/slots/broker_maker.hpp"
 
 namespace opensandbox::runtime::native {
 

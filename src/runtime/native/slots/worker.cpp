@@ -3,7 +3,7 @@
 #include "base/log.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/message_socket.hpp"
-#include "runtime/native/inside/broker_process.hpp"
+#include "runtime/native/slots/broker_maker.hpp"
 #include "runtime/native/slots/slot_maker.hpp"
 
 #include <sys/file.h>
@@ -48,7 +48,7 @@ void make(SlotMaker& maker, SlotId slot, bool usr) {
     (void)send_message(worker_descriptor, encode(SlotMade{slot, made->pid}), descriptors);
 }
 
-/// The one job that comes with descriptors (inside/broker_process.hpp).
+/// The one job that comes with descriptors (slots/broker_maker.hpp).
 void start(const Host& host, int program, const SlotMade& job,
            const std::vector<UniqueFd>& descriptors) {
     if (descriptors.size() != 2) return;
