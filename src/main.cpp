@@ -2,10 +2,12 @@
 #include "cli/command_line.hpp"
 #include "egress/sidecar/role.hpp"
 #include "mcp/role.hpp"
-#include "runtime/native/gvisor/gvisor_slot.hpp"
-#include "runtime/native/native_runtime.hpp"
-#include "runtime/native/slot/broker_process.hpp"
-#include "runtime/native/slot/slot_process.hpp"
+#include "runtime/native/inside/broker_process.hpp"
+#include "runtime/native/inside/gvisor_slot.hpp"
+#include "runtime/native/inside/slot_process.hpp"
+#include "runtime/native/network/uplink.hpp"
+#include "runtime/native/spawner/egress/enforcer_process.hpp"
+#include "runtime/native/spawner/spawner_main.hpp"
 #include "server/serve.hpp"
 
 #include <algorithm>

@@ -2,9 +2,9 @@
 
 #include "base/unique_fd.hpp"
 #include "runtime/host_command.hpp"
-#include "runtime/native/gvisor/gvisor_program.hpp"
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/kernel/subordinate_ids.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/subordinate_ids.hpp"
+#include "runtime/native/host/gvisor_program.hpp"
 #include "runtime/native/network/pasta.hpp"
 
 #include <sys/resource.h>

@@ -1,6 +1,6 @@
 #include "doctor/probe.hpp"
-#include "runtime/native/confinement/cgroup.hpp"
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/confinement/cgroup.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/network/firewall.hpp"
 #include "runtime/native/network/host_addresses.hpp"
 

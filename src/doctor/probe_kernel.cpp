@@ -1,7 +1,7 @@
 #include "doctor/probe.hpp"
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/kernel/subordinate_ids.hpp"
-#include "runtime/native/kernel/visible_proc.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/subordinate_ids.hpp"
+#include "runtime/native/ground/kernel/visible_proc.hpp"
 
 #include <linux/landlock.h>
 #include <linux/seccomp.h>

@@ -1,9 +1,9 @@
 #include "base/remove_tree.hpp"
 #include "base/scope_exit.hpp"
 #include "doctor/probe.hpp"
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/layer/overlay.hpp"
-#include "runtime/native/layer/overlay_probe.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/layer/overlay.hpp"
+#include "runtime/native/ground/layer/overlay_probe.hpp"
 
 #include <linux/fs.h>
 #include <sys/ioctl.h>

@@ -1,11 +1,11 @@
 // What a spawner wrote down about sandboxes, snapshots and guards, and what a guest is told: files
 // may be cut or damaged, and some stand where a sandbox could have reached them.
-#include "runtime/native/egress/guard_record.hpp"
-#include "runtime/native/gvisor/gvisor_slot.hpp"
-#include "runtime/native/inspection_text.hpp"
-#include "runtime/native/sandbox/sandbox_description.hpp"
-#include "runtime/native/snapshot/snapshot_files.hpp"
-#include "runtime/native/spawner/journal.hpp"
+#include "runtime/native/inside/gvisor_slot.hpp"
+#include "runtime/native/records/inspection_text.hpp"
+#include "runtime/native/records/journal.hpp"
+#include "runtime/native/records/sandbox_description.hpp"
+#include "runtime/native/spawner/egress/guard_record.hpp"
+#include "runtime/native/spawner/snapshots/snapshot_files.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "runtime/native/spawner/protocol.hpp"
+#include "runtime/native/records/protocol.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -6,7 +6,7 @@
 #include "model/quota.hpp"
 #include "registry/options.hpp"
 #include "runtime/docker/docker_options.hpp"
-#include "runtime/native/slot/warm_options.hpp"
+#include "runtime/native/records/warm_options.hpp"
 #include "runtime/runtime.hpp"
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-#include "runtime/native/confinement/seccomp_filter.hpp"
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/confinement/seccomp_filter.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
 #include "unit/runtime/checks_in_child.hpp"
 
 #include <catch2/catch.hpp>

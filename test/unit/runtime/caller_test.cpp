@@ -1,4 +1,4 @@
-#include "runtime/native/confinement/caller.hpp"
+#include "runtime/native/ground/confinement/caller.hpp"
 
 #include <catch2/catch.hpp>
 

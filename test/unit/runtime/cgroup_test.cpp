@@ -1,6 +1,6 @@
-#include "runtime/native/confinement/cgroup.hpp"
+#include "runtime/native/ground/confinement/cgroup.hpp"
 
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
 #include "unit/runtime/outcome.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-#include "runtime/native/egress_plan.hpp"
+#include "runtime/native/server/egress_plan.hpp"
 
 #include "support/catch_result.hpp"
 

@@ -1,6 +1,6 @@
-#include "runtime/native/egress/egress_sockets.hpp"
+#include "runtime/native/network/egress_sockets.hpp"
 
-#include "runtime/native/network/listening_socket.hpp"
+#include "runtime/native/ground/listening_socket.hpp"
 #include "support/scratch_directory.hpp"
 
 #include <arpa/inet.h>

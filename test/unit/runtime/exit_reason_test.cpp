@@ -1,4 +1,4 @@
-#include "runtime/native/spawner/exit_reason.hpp"
+#include "runtime/native/spawner/sandboxes/exit_reason.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 #include "base/identifier.hpp"
-#include "runtime/native/snapshot/snapshot_files.hpp"
+#include "runtime/native/spawner/snapshots/snapshot_files.hpp"
 #include "unit/runtime/outcome.hpp"
 #include "unit/runtime/spawner_fixture.hpp"
 

@@ -1,4 +1,4 @@
-#include "runtime/native/egress/guard_record.hpp"
+#include "runtime/native/spawner/egress/guard_record.hpp"
 
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"

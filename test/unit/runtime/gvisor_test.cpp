@@ -1,8 +1,8 @@
 #include "json/document.hpp"
-#include "runtime/native/gvisor/gvisor_bundle.hpp"
-#include "runtime/native/gvisor/gvisor_program.hpp"
-#include "runtime/native/gvisor/gvisor_slot.hpp"
-#include "runtime/native/spawner/exit_reason.hpp"
+#include "runtime/native/host/gvisor_program.hpp"
+#include "runtime/native/inside/gvisor_bundle.hpp"
+#include "runtime/native/inside/gvisor_slot.hpp"
+#include "runtime/native/spawner/sandboxes/exit_reason.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
 

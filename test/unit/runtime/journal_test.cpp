@@ -1,4 +1,4 @@
-#include "runtime/native/spawner/journal.hpp"
+#include "runtime/native/records/journal.hpp"
 
 #include "base/remove_tree.hpp"
 #include "unit/runtime/outcome.hpp"

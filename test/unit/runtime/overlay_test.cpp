@@ -1,7 +1,7 @@
-#include "runtime/native/layer/overlay.hpp"
+#include "runtime/native/ground/layer/overlay.hpp"
 
 #include "base/remove_tree.hpp"
-#include "runtime/native/slot/id_map.hpp"
+#include "runtime/native/ground/kernel/id_map.hpp"
 #include "unit/runtime/outcome.hpp"
 
 #include <catch2/catch.hpp>

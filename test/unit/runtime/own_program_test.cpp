@@ -1,9 +1,9 @@
-#include "runtime/native/kernel/own_program.hpp"
+#include "runtime/native/ground/kernel/own_program.hpp"
 
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/slot/slot_process.hpp"
-#include "runtime/native/spawner/message_socket.hpp"
-#include "runtime/native/spawner/protocol.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/message_socket.hpp"
+#include "runtime/native/inside/slot_process.hpp"
+#include "runtime/native/records/protocol.hpp"
 #include "unit/runtime/checks_in_child.hpp"
 #include "unit/runtime/outcome.hpp"
 

@@ -1,4 +1,4 @@
-#include "runtime/native/slot/pool_demand.hpp"
+#include "runtime/native/slots/pool_demand.hpp"
 
 #include <catch2/catch.hpp>
 

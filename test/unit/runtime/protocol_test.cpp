@@ -1,6 +1,6 @@
-#include "runtime/native/spawner/protocol.hpp"
+#include "runtime/native/records/protocol.hpp"
 
-#include "runtime/native/spawner/message_socket.hpp"
+#include "runtime/native/ground/message_socket.hpp"
 #include "unit/runtime/outcome.hpp"
 
 #include <catch2/catch.hpp>

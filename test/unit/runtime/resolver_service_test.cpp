@@ -1,7 +1,7 @@
 #include "runtime/native/network/resolver_service.hpp"
 
 #include "net/task.hpp"
-#include "runtime/native/network/resolver.hpp"
+#include "runtime/native/network/resolver_sockets.hpp"
 #include "support/catch_result.hpp"
 #include "support/event_loop.hpp"
 #include "support/scratch_directory.hpp"

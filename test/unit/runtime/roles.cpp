@@ -1,7 +1,7 @@
 #include "unit/roles.hpp"
 
-#include "runtime/native/slot/broker_process.hpp"
-#include "runtime/native/slot/slot_process.hpp"
+#include "runtime/native/inside/broker_process.hpp"
+#include "runtime/native/inside/slot_process.hpp"
 
 #include <string_view>
 

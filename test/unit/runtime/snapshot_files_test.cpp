@@ -1,8 +1,9 @@
-#include "runtime/native/snapshot/snapshot_files.hpp"
+#include "runtime/native/spawner/snapshots/snapshot_files.hpp"
 
 #include "base/identifier.hpp"
 #include "base/remove_tree.hpp"
-#include "runtime/native/layer/layer_copy.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/layer/layer_copy.hpp"
 #include "unit/runtime/outcome.hpp"
 
 #include <catch2/catch.hpp>

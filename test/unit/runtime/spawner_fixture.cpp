@@ -3,10 +3,11 @@
 #include "base/identifier.hpp"
 #include "base/remove_tree.hpp"
 #include "net/task.hpp"
-#include "runtime/native/confinement/cgroup.hpp"
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/spawner/host.hpp"
-#include "runtime/native/spawner/journal.hpp"
+#include "runtime/native/ground/confinement/cgroup.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/host/host.hpp"
+#include "runtime/native/records/journal.hpp"
+#include "runtime/native/spawner/spawner_main.hpp"
 
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>

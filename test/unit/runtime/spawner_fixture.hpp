@@ -1,7 +1,7 @@
 #pragma once
 
 #include "image/store.hpp"
-#include "runtime/native/native_runtime.hpp"
+#include "runtime/native/server/native_runtime.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/thread_pool.hpp>

@@ -1,4 +1,4 @@
-#include "runtime/native/slot/user_lookup.hpp"
+#include "runtime/native/inside/user_lookup.hpp"
 
 #include "unit/runtime/outcome.hpp"
 

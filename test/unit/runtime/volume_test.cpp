@@ -1,5 +1,5 @@
 #include "base/remove_tree.hpp"
-#include "runtime/native/claim_volumes.hpp"
+#include "runtime/native/records/claim_volumes.hpp"
 #include "unit/runtime/outcome.hpp"
 #include "unit/runtime/spawner_fixture.hpp"
 

@@ -1,4 +1,4 @@
-#include "runtime/native/slot/warm_slots.hpp"
+#include "runtime/native/slots/warm_slots.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -2,7 +2,7 @@
 
 #include "base/log.hpp"
 #include "base/replace_file.hpp"
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -15,23 +15,13 @@ namespace {
 
 using Addresses = std::vector<net::IpAddress>;
 
-std::filesystem::path record_of(const Host& host) {
-    return host.options.own_directory() / "gateways";
-}
-
-Addresses present_gateways(const Host& host) {
-    Addresses out{host.gateway()};
-    if (host.range6) out.emplace_back(host.gateway6());
-    return out;
-}
-
 unsigned bits_of(const net::IpAddress& address) {
     return address.is_v6() ? 128 : 32;
 }
 
-Addresses recorded(const Host& host) {
+Addresses recorded(const Gateways& gateways) {
     Addresses out;
-    std::istringstream lines(read_file_or_empty(record_of(host)));
+    std::istringstream lines(read_file_or_empty(gateways.record));
     for (std::string line; std::getline(lines, line);) {
         boost::system::error_code wrong;
         const auto address = boost::asio::ip::make_address(line, wrong);
@@ -40,11 +30,11 @@ Addresses recorded(const Host& host) {
     return out;
 }
 
-Status record(const Host& host, const Addresses& addresses) {
+Status record(const Gateways& gateways, const Addresses& addresses) {
     std::string text;
     for (const auto& address : addresses)
         text += address.to_string() + "\n";
-    return replace_file(record_of(host), text);
+    return replace_file(gateways.record, text);
 }
 
 /// What could not be removed, or must not be.
@@ -68,40 +58,40 @@ Addresses remove_unused(const Addresses& addresses) {
 
 }  // namespace
 
-Status add_gateways(net::RouteSocket& routes, const Host& host) {
+Status add_gateways(net::RouteSocket& routes, const Gateways& gateways) {
     auto loopback = routes.link_index("lo");
     if (!loopback) return loopback.error();
     net::RouteChanges changes;
-    for (const auto& address : present_gateways(host)) {
+    for (const auto& address : gateways.addresses) {
         // Tells people whose it is; IPv6 addresses have no labels.
-        changes.add_address(*loopback, address, bits_of(address), "lo:" + host.link_prefix());
+        changes.add_address(*loopback, address, bits_of(address), gateways.label);
     }
     return routes.apply(changes);
 }
 
-Status write_down_gateways(const Host& host) {
-    Addresses all = recorded(host);
-    for (const auto& address : present_gateways(host))
+Status write_down_gateways(const Gateways& gateways) {
+    Addresses all = recorded(gateways);
+    for (const auto& address : gateways.addresses)
         if (std::ranges::count(all, address) == 0) all.push_back(address);
-    return record(host, all);
+    return record(gateways, all);
 }
 
-void sweep_gateways(const Host& host) {
-    const Addresses present = present_gateways(host);
-    Addresses earlier = recorded(host);
+void sweep_gateways(const Gateways& gateways) {
+    const Addresses& present = gateways.addresses;
+    Addresses earlier = recorded(gateways);
     std::erase_if(earlier, [&](const auto& it) { return std::ranges::count(present, it) > 0; });
     if (earlier.empty()) return;
     Addresses kept = remove_unused(earlier);
     kept.insert(kept.end(), present.begin(), present.end());
-    if (auto s = record(host, kept); !s)
+    if (auto s = record(gateways, kept); !s)
         log::warn("gateways are not written down", {{"reason", s.error().message()}});
 }
 
-void remove_gateways(const Host& host) {
-    const Addresses left = remove_unused(recorded(host));
+void remove_gateways(const Gateways& gateways) {
+    const Addresses left = remove_unused(recorded(gateways));
     if (left.empty()) {
-        ::unlink(record_of(host).c_str());
-    } else if (auto s = record(host, left); !s) {
+        ::unlink(gateways.record.c_str());
+    } else if (auto s = record(gateways, left); !s) {
         log::warn("gateways are not written down", {{"reason", s.error().message()}});
     }
 }

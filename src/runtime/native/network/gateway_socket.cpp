@@ -1,6 +1,6 @@
 #include "runtime/native/network/gateway_socket.hpp"
 
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
 
 #include <netinet/in.h>
 

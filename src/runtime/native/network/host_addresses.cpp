@@ -1,6 +1,6 @@
 #include "runtime/native/network/host_addresses.hpp"
 
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
 
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>

@@ -1,6 +1,6 @@
 #include "runtime/native/network/link_counters.hpp"
 
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
 
 #include <charconv>
 #include <fstream>

@@ -1,7 +1,7 @@
 #include "runtime/native/network/pasta.hpp"
 
 #include "runtime/host_command.hpp"
-#include "runtime/native/kernel/signals.hpp"
+#include "runtime/native/ground/kernel/signals.hpp"
 
 #include <sys/prctl.h>
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
 
 #include <filesystem>
 #include <string>

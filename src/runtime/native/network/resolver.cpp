@@ -1,9 +1,9 @@
 #include "runtime/native/network/resolver.hpp"
 
 #include "base/log.hpp"
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/network/gateway_socket.hpp"
-#include "runtime/native/spawner/message_socket.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/message_socket.hpp"
+#include "runtime/native/network/resolver_process.hpp"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
@@ -16,41 +16,22 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int attempts = 16;
 constexpr std::chrono::seconds restart_delay{1};
 
 }  // namespace
-
-Result<ResolverSockets> open_resolver_sockets(net::Ipv4Address gateway) {
-    Error last;
-    for (int round = 0; round < attempts; ++round) {
-        ResolverSockets sockets;
-        auto udp = bind_gateway(SOCK_DGRAM, gateway, sockets.port);
-        if (!udp) return udp.error();
-        auto tcp = bind_gateway(SOCK_STREAM, gateway, sockets.port);
-        if (tcp) {
-            sockets.udp = std::move(*udp);
-            sockets.tcp = std::move(*tcp);
-            return sockets;
-        }
-        last = tcp.error();
-    }
-    return last;
-}
 
 Resolver::~Resolver() {
     end_process();
 }
 
 Status Resolver::start_process(UniqueFd control) {
-    if (host_->uplink) {
-        const ResolverSockets& sockets = host_->resolver_sockets;
-        return host_->uplink.start_resolver(host_->range, control.get(), sockets.udp.get(),
-                                            sockets.tcp.get());
+    if (*uplink_) {
+        return uplink_->start_resolver(range_, control.get(), sockets_->udp.get(),
+                                       sockets_->tcp.get());
     }
     const pid_t pid = ::fork();
     if (pid < 0) return last_error("fork");
-    if (pid == 0) run_resolver(*host_, std::move(control));
+    if (pid == 0) run_resolver(*sockets_, range_, std::move(control));
     pid_ = pid;
     return {};
 }
@@ -66,7 +47,7 @@ void Resolver::end_process() {
 }
 
 Status Resolver::start() {
-    if (host_->resolver_sockets.port == 0) return {};
+    if (sockets_->port == 0) return {};
     auto pair = message_pair();
     if (!pair) return pair.error();
     if (auto s = start_process(std::move(pair->second)); !s) return s;

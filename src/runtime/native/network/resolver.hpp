@@ -1,9 +1,12 @@
 #pragma once
 
+#include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "runtime/native/spawner/event_loop.hpp"
-#include "runtime/native/spawner/host.hpp"
-#include "runtime/native/spawner/protocol.hpp"
+#include "net/ipv4_range.hpp"
+#include "runtime/native/ground/event_loop.hpp"
+#include "runtime/native/network/resolver_sockets.hpp"
+#include "runtime/native/network/uplink.hpp"
+#include "runtime/native/records/protocol.hpp"
 
 #include <sys/types.h>
 
@@ -13,22 +16,21 @@
 
 namespace opensandbox::runtime::native {
 
-/// UDP and TCP sockets on one port of the gateway, chosen by the kernel, so that other resolvers of
-/// the host, or of another server, do not matter.
-Result<ResolverSockets> open_resolver_sockets(net::Ipv4Address gateway);
-
 /// The resolver of a server's sandboxes, as the spawner holds it: a process of its own without
 /// privileges, since it reads what sandboxes send. It ends with its socket; one that died is
 /// replaced. Names of shared networks are told again then.
 class Resolver {
   public:
-    /// Borrows both.
-    Resolver(EventLoop& loop, const Host& host) : loop_(&loop), host_(&host) {}
+    /// Borrows all but the range, which is that of the sandboxes. Where there is an uplink, its
+    /// process starts the resolver.
+    Resolver(EventLoop& loop, const Uplink& uplink, const ResolverSockets& sockets,
+             net::Ipv4Range range)
+        : loop_(&loop), uplink_(&uplink), sockets_(&sockets), range_(range) {}
     ~Resolver();
     Resolver(const Resolver&) = delete;
     Resolver& operator=(const Resolver&) = delete;
 
-    /// Does nothing where the host has no sockets for it.
+    /// Does nothing where there are no sockets for it.
     Status start();
     void set(NetworkMember member);
     void remove(net::Ipv4Address address);
@@ -40,14 +42,13 @@ class Resolver {
     void tell(const NetworkMember& member);
 
     EventLoop* loop_;
-    const Host* host_;
+    const Uplink* uplink_;
+    const ResolverSockets* sockets_;
+    net::Ipv4Range range_;
     pid_t pid_ = 0;  ///< 0 also where the uplink's process is its parent
     UniqueFd socket_;
     EventLoop::Watch watch_;
     std::map<std::uint32_t, NetworkMember> members_;
 };
-
-/// In the resolver's process: serves until `control` ends. Never returns.
-[[noreturn]] void run_resolver(const Host& host, UniqueFd control);
 
 }  // namespace opensandbox::runtime::native

@@ -1,11 +1,13 @@
+#include "runtime/native/network/resolver_process.hpp"
+
 #include "base/log.hpp"
 #include "net/task.hpp"
-#include "runtime/native/confinement/capabilities.hpp"
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/kernel/signals.hpp"
-#include "runtime/native/network/resolver.hpp"
+#include "runtime/native/ground/confinement/capabilities.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/signals.hpp"
+#include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/network/resolver_service.hpp"
-#include "runtime/native/spawner/message_socket.hpp"
+#include "runtime/native/records/protocol.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -94,15 +96,15 @@ Awaitable<void> read_control(std::shared_ptr<ResolverService> service,
 
 }  // namespace
 
-void run_resolver(const Host& host, UniqueFd control) {
+void run_resolver(const ResolverSockets& sockets, net::Ipv4Range range, UniqueFd control) {
     // It ends with its socket.
     reset_signals({SIGTERM, SIGINT, SIGHUP, SIGPIPE});
-    auto kept = keep_only(std::move(control), host.resolver_sockets);
+    auto kept = keep_only(std::move(control), sockets);
     if (!kept || !drop_privileges()) ::_exit(1);
     ::prctl(PR_SET_NAME, "osb-resolver");
     asio::io_context loop(1);
     auto service =
-        std::make_shared<ResolverService>(loop.get_executor(), host.range, "/etc/resolv.conf");
+        std::make_shared<ResolverService>(loop.get_executor(), range, "/etc/resolv.conf");
     if (auto s = service->start(std::move(kept->udp), std::move(kept->tcp)); !s) {
         log::error("the resolver cannot serve", {{"reason", s.error().message()}});
         ::_exit(1);

@@ -2,12 +2,12 @@
 
 #include "base/log.hpp"
 #include "net/route_socket.hpp"
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/kernel/signals.hpp"
+#include "runtime/native/ground/kernel/id_map.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/signals.hpp"
+#include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/network/host_addresses.hpp"
 #include "runtime/native/network/pasta.hpp"
-#include "runtime/native/slot/id_map.hpp"
-#include "runtime/native/spawner/message_socket.hpp"
 #include "version.hpp"
 
 #include <sys/socket.h>

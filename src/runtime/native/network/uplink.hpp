@@ -3,7 +3,7 @@
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
 #include "net/ipv4_range.hpp"
-#include "runtime/native/spawner/spawner_options.hpp"
+#include "runtime/native/records/spawner_options.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -48,6 +48,10 @@ class Uplink {
 
 /// Where the uplink's process of a server is found.
 std::filesystem::path uplink_socket_path(const SpawnerOptions& options);
+
+/// The hidden role `uplink`: connects an ordinary user's sandboxes with the world, started by the
+/// spawner, outlives it while sandboxes live.
+int uplink_main(int argc, char** argv);
 
 /// Serves the spawner at `first` and those after it, until told to end or nobody needs it. To be
 /// called in a process of its own, in the host's network namespace. `first` brings the namespace.

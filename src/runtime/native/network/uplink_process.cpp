@@ -1,18 +1,17 @@
 #include "base/log.hpp"
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/kernel/signals.hpp"
-#include "runtime/native/native_runtime.hpp"
+#include "runtime/native/ground/event_loop.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/signals.hpp"
+#include "runtime/native/ground/listening_socket.hpp"
+#include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/network/host_addresses.hpp"
-#include "runtime/native/network/listening_socket.hpp"
 #include "runtime/native/network/pasta.hpp"
-#include "runtime/native/network/resolver.hpp"
+#include "runtime/native/network/resolver_process.hpp"
 #include "runtime/native/network/uplink.hpp"
 #include "runtime/native/network/uplink_firewall.hpp"
 #include "runtime/native/network/uplink_socket.hpp"
-#include "runtime/native/snapshot/snapshot_files.hpp"
-#include "runtime/native/spawner/event_loop.hpp"
-#include "runtime/native/spawner/journal.hpp"
-#include "runtime/native/spawner/message_socket.hpp"
+#include "runtime/native/records/journal.hpp"
+#include "runtime/native/records/names.hpp"
 #include "version.hpp"
 
 #include <sys/epoll.h>
@@ -223,10 +222,10 @@ void UplinkService::start_resolver(std::istringstream& words,
     const pid_t child = ::fork();
     if (child < 0) return reply("error " + last_error("fork").message());
     if (child == 0) {
-        Host host(options_, *range);
-        host.resolver_sockets.udp.reset(::fcntl(sockets[1].get(), F_DUPFD_CLOEXEC, 0));
-        host.resolver_sockets.tcp.reset(::fcntl(sockets[2].get(), F_DUPFD_CLOEXEC, 0));
-        run_resolver(host, UniqueFd(::fcntl(sockets[0].get(), F_DUPFD_CLOEXEC, 0)));
+        ResolverSockets own;
+        own.udp.reset(::fcntl(sockets[1].get(), F_DUPFD_CLOEXEC, 0));
+        own.tcp.reset(::fcntl(sockets[2].get(), F_DUPFD_CLOEXEC, 0));
+        run_resolver(own, *range, UniqueFd(::fcntl(sockets[0].get(), F_DUPFD_CLOEXEC, 0)));
     }
     reply("started");
 }

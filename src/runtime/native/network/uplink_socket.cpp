@@ -1,9 +1,9 @@
 #include "runtime/native/network/uplink_socket.hpp"
 
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/kernel/signals.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/signals.hpp"
+#include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/network/uplink.hpp"
-#include "runtime/native/spawner/message_socket.hpp"
 
 #include <sys/prctl.h>
 #include <sys/socket.h>

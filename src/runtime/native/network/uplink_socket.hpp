@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "runtime/native/spawner/spawner_options.hpp"
+#include "runtime/native/records/spawner_options.hpp"
 
 /// Where spawners find the network namespace of a server's sandboxes: whoever connects is greeted
 /// with a name and a descriptor of it. kSpawnerProgram is an uplink's process of this version; any

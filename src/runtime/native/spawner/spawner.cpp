@@ -1,12 +1,12 @@
 #include "runtime/native/spawner/spawner.hpp"
 
 #include "base/log.hpp"
-#include "runtime/native/kernel/kernel.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
 #include "runtime/native/network/uplink_socket.hpp"
-#include "runtime/native/slot/slot_maker.hpp"
-#include "runtime/native/spawner/boot_record.hpp"
-#include "runtime/native/spawner/message_socket.hpp"
+#include "runtime/native/records/boot_record.hpp"
+#include "runtime/native/slots/slot_maker.hpp"
 #include "version.hpp"
 
 #include <sys/epoll.h>
@@ -54,7 +54,7 @@ Spawner::Spawner(std::unique_ptr<EventLoop> loop, const Host& host, Journal jour
       host_(&host),
       pool_(*loop_, host),
       snapshots_(*loop_, host),
-      resolver_(*loop_, host),
+      resolver_(*loop_, host.uplink, host.resolver_sockets, host.range),
       networks_(host, resolver_),
       egress_(*loop_, host),
       sandboxes_(*loop_, host, pool_, snapshots_, networks_, egress_, std::move(journal)),
@@ -67,7 +67,7 @@ Status Spawner::start() {
     if (!kept) return kept.error();
     if (auto s = remove_leftovers(*kept); !s) return s;
     egress_.adopt([this](const std::string& id) { return sandboxes_.runs(id); });
-    if (host_->network()) sweep_gateways(*host_);
+    if (host_->network()) sweep_gateways(host_->gateways());
     if (auto s = snapshots_.start([this] { return sandboxes_.snapshot_layers(); }); !s) return s;
     if (auto s = pool_.start(*kept, fixed_pool(host_->options.pool_size)); !s) return s;
     sandboxes_.on_exit([this](const std::string& id, const Exit& exit) {

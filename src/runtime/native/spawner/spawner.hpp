@@ -1,25 +1,20 @@
 #pragma once
 
-#include "runtime/native/egress/egress_guard.hpp"
-#include "runtime/native/network/networks.hpp"
+#include "runtime/native/ground/event_loop.hpp"
+#include "runtime/native/ground/message_queue.hpp"
+#include "runtime/native/host/host.hpp"
 #include "runtime/native/network/resolver.hpp"
-#include "runtime/native/sandbox/sandbox_table.hpp"
-#include "runtime/native/slot/slot_pool.hpp"
-#include "runtime/native/spawner/event_loop.hpp"
-#include "runtime/native/spawner/host.hpp"
-#include "runtime/native/spawner/message_queue.hpp"
+#include "runtime/native/slots/slot_pool.hpp"
+#include "runtime/native/spawner/egress/egress_guard.hpp"
+#include "runtime/native/spawner/sandboxes/networks.hpp"
+#include "runtime/native/spawner/sandboxes/sandbox_table.hpp"
 
-#include <csignal>
 #include <list>
 #include <memory>
 #include <set>
 #include <string>
 
 namespace opensandbox::runtime::native {
-
-/// A server of another version sends this, because the messages of both may have nothing in common.
-/// Spawners older than the signal die of it, which costs no sandbox either.
-inline constexpr int hand_over_signal = SIGUSR1;
 
 /// Serves the servers that connect, until nobody needs it: no server and no sandbox for a while.
 class Spawner {

@@ -1,10 +1,11 @@
+#include "runtime/native/spawner/spawner_main.hpp"
+
 #include "base/descriptor_limit.hpp"
 #include "base/log.hpp"
-#include "runtime/native/kernel/kernel.hpp"
-#include "runtime/native/native_runtime.hpp"
-#include "runtime/native/spawner/message_socket.hpp"
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/message_socket.hpp"
+#include "runtime/native/slots/worker.hpp"
 #include "runtime/native/spawner/spawner.hpp"
-#include "runtime/native/spawner/worker.hpp"
 
 #include <sys/file.h>
 #include <sys/prctl.h>

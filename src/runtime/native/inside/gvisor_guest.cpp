@@ -1,0 +1,117 @@
+#include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/listening_socket.hpp"
+#include "runtime/native/inside/gvisor_link.hpp"
+#include "runtime/native/inside/gvisor_slot.hpp"
+#include "runtime/native/inside/init_guard.hpp"
+#include "runtime/native/inside/slot_agent.hpp"
+
+#include <sys/stat.h>
+
+#include <cstring>
+#include <fcntl.h>
+#include <unistd.h>
+
+/// The agent's side of a sandbox under gVisor.
+namespace opensandbox::runtime::native {
+
+namespace {
+
+Result<GuestRequest> read_request() {
+    const UniqueFd file(guest_request);
+    struct stat info{};
+    if (::fstat(file.get(), &info) < 0) return last_error("look at the request");
+    std::string text(static_cast<std::size_t>(info.st_size), '\0');
+    const ssize_t got = ::pread(file.get(), text.data(), text.size(), 0);
+    if (got != info.st_size) return last_error("read the request");
+    // It holds the agent's token.
+    if (::ftruncate(file.get(), 0) < 0) return last_error("empty the request");
+    auto request = parse_guest_request(text);
+    ::explicit_bzero(text.data(), text.size());
+    return request;
+}
+
+/// Connections to published ports come in behind the agent's.
+Result<std::vector<agent::Publication>> listen_for_published(const CreateRequest& request) {
+    std::vector<agent::Publication> out;
+    for (std::size_t i = 0; i < request.published.size(); ++i) {
+        auto port = static_cast<std::uint16_t>(gvisor_agent_port + 1 + i);
+        auto listener = listen_on(gvisor_agent_address, port);
+        if (!listener) return listener.error();
+        out.emplace_back(std::move(*listener), static_cast<std::uint16_t>(request.published[i]));
+    }
+    return out;
+}
+
+Result<Beginning> begin_guest() {
+    auto given = read_request();
+    if (!given) return given.error();
+    if (auto s = settle_process(); !s) return s.error();
+    Beginning out;
+    out.request = std::move(given->request);
+    std::uint16_t port = gvisor_agent_port;
+    auto listener = listen_on(gvisor_agent_address, port);
+    if (!listener) return listener.error();
+    out.listener = std::move(*listener);
+    auto published = listen_for_published(out.request);
+    if (!published) return published.error();
+    out.publications = std::move(*published);
+    out.output.reset(guest_output);
+    if (auto s = guard_first_process(); !s) return s.error();
+    auto activated = confine(out.request, given->filter);
+    if (!activated) return activated.error();
+    out.activated = std::move(*activated);
+    out.keep_control = true;
+    return out;
+}
+
+}  // namespace
+
+std::string format_guest_request(CreateRequest request, const std::vector<sock_filter>& filter) {
+    request.layers.clear();
+    request.snapshot_layers.clear();
+    // Of volumes it needs to know what is where, not whose it is outside.
+    for (VolumeMount& volume : request.volumes) {
+        volume.source.clear();
+        volume.sub_path.clear();
+    }
+    request.usr.clear();
+    const std::string message = encode(request);
+    const std::uint64_t length = message.size();
+    std::string out(reinterpret_cast<const char*>(&length), sizeof length);
+    out += message;
+    out.append(reinterpret_cast<const char*>(filter.data()), filter.size() * sizeof(sock_filter));
+    return out;
+}
+
+Result<GuestRequest> parse_guest_request(std::string_view text) {
+    const Error broken(ErrorCode::protocol, "guest: unexpected request");
+    std::uint64_t length = 0;
+    if (text.size() < sizeof length) return broken;
+    std::memcpy(&length, text.data(), sizeof length);
+    text.remove_prefix(sizeof length);
+    if (length > text.size() || (text.size() - length) % sizeof(sock_filter) != 0) return broken;
+    auto message = decode(text.substr(0, length));
+    if (!message) return message.error();
+    auto* request = std::get_if<CreateRequest>(&*message);
+    if (!request) return broken;
+    text.remove_prefix(length);
+    GuestRequest out;
+    out.request = std::move(*request);
+    out.filter.resize(text.size() / sizeof(sock_filter));
+    if (!text.empty()) std::memcpy(out.filter.data(), text.data(), text.size());
+    return out;
+}
+
+int guest_main(int, char**) {
+    for (const int fd : {control_descriptor, guest_request, guest_output}) {
+        if (::fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) return 2;
+    }
+    auto beginning = begin_guest();
+    if (!beginning) fail(0, beginning.error());
+    const int code = agent::run(agent_options(std::move(*beginning)));
+    // Without this word it was not the entrypoint that ended.
+    (void)answer(DoneReply{static_cast<std::uint64_t>(code)});
+    return code;
+}
+
+}  // namespace opensandbox::runtime::native

@@ -1,0 +1,57 @@
+#pragma once
+
+#include "base/unique_fd.hpp"
+#include "runtime/native/records/protocol.hpp"
+
+#include <span>
+
+namespace opensandbox::runtime::native {
+
+/// Where the control socket is in a slot's process: the lowest free descriptor after the standard
+/// three.
+inline constexpr int control_descriptor = 3;
+
+/// The life of a slot, in the process cloned for it: once there are SlotTerms for it, starts
+/// `program`, this executable (ground/kernel/own_program.hpp), anew in the role `slot`.
+[[noreturn]] void run_slot(int program, UniqueFd control);
+
+/// The hidden role `slot`: takes its SlotTerms, turns blank, says SlotReady, waits for a
+/// CreateRequest with descriptors {listener, overlay, output log[, overlay of /usr], volumes…,
+/// listeners of published ports…},
+/// turns into that sandbox, runs the agent and ends with its code. Where the request names programs
+/// to start ahead and no sandbox, it starts them, says SlotReady and waits for a second
+/// CreateRequest, which says whose it is. Every failure is answered with a FailedReply that names
+/// the step; the end of the control socket ends a slot that is nobody's.
+int slot_main(int argc, char** argv);
+
+/// The first half: from a fresh process in new namespaces to a blank that sees nothing of the host.
+Status become_blank(const SlotTerms& terms);
+
+/// The second half, up to and without the agent: takes the root, fences itself in.
+struct Activation {
+    UniqueFd root;
+    UniqueFd usr;                   ///< empty unless the image is the host's
+    std::vector<UniqueFd> volumes;  ///< in the request's order; empty: in memory
+};
+struct Activated {
+    std::uint32_t uid = 0;
+    std::uint32_t gid = 0;
+    std::string home;
+    /// What of the environment goes without saying, under the request's.
+    [[nodiscard]] Environment environment(const CreateRequest& request) const;
+};
+Result<Activated> become_sandbox(const SlotTerms& terms, const CreateRequest& request,
+                                 Activation parts);
+/// Its parts, for slots under gVisor, too. The image's root on /new, with the host's /usr on it:
+/// returns a descriptor of it.
+Result<UniqueFd> attach_root(const Activation& parts);
+/// hosts and hostname in /files.
+Status write_names(const SlotTerms& terms, const std::string& hostname);
+/// The sandbox's end of its link; the host has set its own.
+Status limit_network(const CreateRequest& request);
+/// Whose processes these are, and what they may do from here on: nothing can be undone.
+Result<Activated> confine(const CreateRequest& request, std::span<const sock_filter> filter);
+/// Writes the names of a sandbox whose slot was already one without a name.
+Status take_names(const SlotTerms& terms, const CreateRequest& request);
+
+}  // namespace opensandbox::runtime::native
