@@ -1,5 +1,5 @@
-#include "runtime/native/confinement/seccomp_filter.hpp"
-#include "runtime/native/kernel/system_calls.hpp"
+#include "runtime/native/ground/confinement/seccomp_filter.hpp"
+#include "runtime/native/ground/kernel/system_calls.hpp"
 
 #include <catch2/catch.hpp>
 #include <linux/audit.h>
