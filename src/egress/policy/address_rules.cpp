@@ -1,5 +1,7 @@
 #include "egress/policy/address_rules.hpp"
 
+#include "egress/policy/special_blocks.hpp"
+
 #include <algorithm>
 #include <map>
 

@@ -1,5 +1,7 @@
 #include "egress/policy/effective_policy.hpp"
 
+#include "egress/policy/special_blocks.hpp"
+
 #include <algorithm>
 #include <set>
 

@@ -1,6 +1,6 @@
 #include "egress/rules/policy_rules.hpp"
 
-#include "egress/policy/address_block.hpp"
+#include "egress/policy/special_blocks.hpp"
 #include "egress/rules/ports.hpp"
 
 #include <netinet/in.h>
