@@ -2,9 +2,9 @@
 
 namespace opensandbox::egress {
 
-const std::vector<AddressBlock>& special_blocks() {
-    static const std::vector<AddressBlock> kBlocks = [] {
-        std::vector<AddressBlock> blocks;
+const std::vector<net::AddressBlock>& special_blocks() {
+    static const std::vector<net::AddressBlock> kBlocks = [] {
+        std::vector<net::AddressBlock> blocks;
         for (const char* text :
              {// This network, private, carriers' NAT, loopback, link-local with metadata services.
               "0.0.0.0/8", "10.0.0.0/8", "100.64.0.0/10", "127.0.0.0/8", "169.254.0.0/16",
@@ -16,22 +16,22 @@ const std::vector<AddressBlock>& special_blocks() {
               "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16", "100::/64",
               // Unique local, link-local, site-local, multicast.
               "fc00::/7", "fe80::/10", "fec0::/10", "ff00::/8"}) {
-            blocks.push_back(AddressBlock::parse(text).value());
+            blocks.push_back(net::AddressBlock::parse(text).value());
         }
         return without_overlap(std::move(blocks));
     }();
     return kBlocks;
 }
 
-std::optional<AddressBlock> special_block_of(const Address& address) {
-    const AddressBlock single(address);
-    for (const AddressBlock& block : special_blocks()) {
+std::optional<net::AddressBlock> special_block_of(const net::Address& address) {
+    const net::AddressBlock single(address);
+    for (const net::AddressBlock& block : special_blocks()) {
         if (block.contains(single)) return block;
     }
     return std::nullopt;
 }
 
-bool is_special(const Address& address) {
+bool is_special(const net::Address& address) {
     return special_block_of(address).has_value();
 }
 

@@ -67,7 +67,7 @@ TEST_CASE("the packet filter refuses the same ranges that answers are cleaned of
     REQUIRE(rules::private_ranges().size() == special_blocks().size());
     for (const rules::Prefix& range : rules::private_ranges()) {
         INFO(range.network.to_string());
-        CHECK(special_block_of(range.network) == AddressBlock(range.network, range.length));
+        CHECK(special_block_of(range.network) == net::AddressBlock(range.network, range.length));
         CHECK(is_special(range.last()));
     }
 }

@@ -1,11 +1,11 @@
-#include "egress/policy/address_block.hpp"
+#include "net/address_block.hpp"
 
 #include <algorithm>
 #include <charconv>
 #include <cstring>
 #include <optional>
 
-namespace opensandbox::egress {
+namespace opensandbox::net {
 namespace {
 
 /// Clears the bits behind the prefix, or sets them.
@@ -110,4 +110,4 @@ std::vector<AddressBlock> without_overlap(std::vector<AddressBlock> blocks) {
     return kept;
 }
 
-}  // namespace opensandbox::egress
+}  // namespace opensandbox::net

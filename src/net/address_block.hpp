@@ -12,7 +12,7 @@
 #include <string_view>
 #include <vector>
 
-namespace opensandbox::egress {
+namespace opensandbox::net {
 
 using Address = boost::asio::ip::address;
 
@@ -66,4 +66,4 @@ struct AddressBlockHash {
 /// kernel's interval sets refuse overlap.
 std::vector<AddressBlock> without_overlap(std::vector<AddressBlock> blocks);
 
-}  // namespace opensandbox::egress
+}  // namespace opensandbox::net

@@ -1,8 +1,8 @@
-#include "egress/policy/address_block.hpp"
+#include "net/address_block.hpp"
 
 #include <catch2/catch.hpp>
 
-using namespace opensandbox::egress;
+using namespace opensandbox::net;
 
 namespace {
 
