@@ -6,6 +6,7 @@
 #include "agent/trust/public_file.hpp"
 #include "agent/trust/system_store.hpp"
 #include "base/log.hpp"
+#include "egress/intercept/certificates.hpp"
 #include "egress/intercept/java_trust_store.hpp"
 
 #include <sys/stat.h>

@@ -2,8 +2,8 @@
 
 #include "agent/process/spawn.hpp"
 #include "agent/trust/public_file.hpp"
+#include "egress/intercept/certificates.hpp"
 #include "egress/intercept/java_key_store.hpp"
-#include "egress/intercept/java_trust_store.hpp"
 
 #include <algorithm>
 #include <array>

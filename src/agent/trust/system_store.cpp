@@ -1,7 +1,7 @@
 #include "agent/trust/system_store.hpp"
 
 #include "agent/trust/public_file.hpp"
-#include "egress/intercept/java_trust_store.hpp"
+#include "egress/intercept/certificates.hpp"
 
 #include <openssl/x509.h>
 #include <sys/stat.h>

@@ -4,13 +4,9 @@
 #include "egress/intercept/openssl_handles.hpp"
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace opensandbox::egress {
-
-/// The certificates of a PEM text, in order; what is none is passed over.
-std::vector<CertificateHandle> read_certificates(std::string_view pem);
 
 /// A PKCS#12 store that Java takes for trusted roots: every certificate carries the attribute
 /// (2.16.840.1.113894.746875.1.1) without which the JDK ignores it. Nothing in it is secret.

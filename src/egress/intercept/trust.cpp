@@ -1,5 +1,6 @@
 #include "egress/intercept/trust.hpp"
 
+#include "egress/intercept/certificates.hpp"
 #include "egress/intercept/java_trust_store.hpp"
 
 #include <openssl/pem.h>
