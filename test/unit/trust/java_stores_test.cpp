@@ -1,14 +1,14 @@
-#include "egress/intercept/certificates.hpp"
-#include "egress/intercept/java_key_store.hpp"
-#include "egress/intercept/java_trust_store.hpp"
 #include "support/catch_result.hpp"
 #include "support/tls_server.hpp"
+#include "trust/certificates.hpp"
+#include "trust/java_key_store.hpp"
+#include "trust/java_trust_store.hpp"
 
 #include <catch2/catch.hpp>
 #include <openssl/pkcs12.h>
 
 using namespace opensandbox;
-using namespace opensandbox::egress;
+using namespace opensandbox::trust;
 using namespace opensandbox::test_support;
 
 namespace {
@@ -23,7 +23,7 @@ std::string pem_of(const Identity& identity) {
 
 }  // namespace
 
-TEST_CASE("the store for Java holds every root, marked as trusted", "[egress]") {
+TEST_CASE("the store for Java holds every root, marked as trusted", "[trust]") {
     std::string text = pem_of(issue("root one", "", nullptr)) +
                        "-----BEGIN CERTIFICATE-----\nbad\n" + "-----END CERTIFICATE-----\n" +
                        pem_of(issue("root two", "", nullptr));
@@ -50,7 +50,7 @@ TEST_CASE("the store for Java holds every root, marked as trusted", "[egress]") 
     CHECK_FALSE(java_store_holds("", other.front()));
 }
 
-TEST_CASE("a store of Java's that is not understood is not written", "[egress]") {
+TEST_CASE("a store of Java's that is not understood is not written", "[trust]") {
     const auto own = read_certificates(pem_of(issue("interceptor", "", nullptr)));
     const auto now = std::chrono::system_clock::now();
     // Of no entries, sealed by "changeit".

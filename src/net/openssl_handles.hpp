@@ -7,7 +7,7 @@
 
 #include <memory>
 
-namespace opensandbox::egress {
+namespace opensandbox::net {
 
 template <auto Free>
 struct OpensslFree {
@@ -25,4 +25,4 @@ using SslHandle = std::unique_ptr<SSL, OpensslFree<SSL_free>>;
 using SslContextHandle = std::unique_ptr<SSL_CTX, OpensslFree<SSL_CTX_free>>;
 using SessionHandle = std::unique_ptr<SSL_SESSION, OpensslFree<SSL_SESSION_free>>;
 
-}  // namespace opensandbox::egress
+}  // namespace opensandbox::net

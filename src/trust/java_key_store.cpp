@@ -1,4 +1,4 @@
-#include "egress/intercept/java_key_store.hpp"
+#include "trust/java_key_store.hpp"
 
 #include <openssl/evp.h>
 #include <openssl/x509.h>
@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <optional>
 
-namespace opensandbox::egress {
+namespace opensandbox::trust {
 namespace {
 
 constexpr std::string_view kHead("\xfe\xed\xfe\xed\0\0\0\2", 8);  // magic, version
@@ -17,7 +17,7 @@ constexpr std::uint32_t kTrusted = 2;
 /// Mixed into every seal.
 constexpr std::string_view kSalt = "Mighty Aphrodite";
 
-std::string encoded(const CertificateHandle& certificate) {
+std::string encoded(const net::CertificateHandle& certificate) {
     unsigned char* bytes = nullptr;
     const int size = i2d_X509(certificate.get(), &bytes);
     if (size <= 0) return {};
@@ -64,12 +64,13 @@ std::optional<std::string> seal(std::string_view content, std::string_view passw
 
 }  // namespace
 
-bool java_store_holds(std::string_view store, const CertificateHandle& certificate) {
+bool java_store_holds(std::string_view store, const net::CertificateHandle& certificate) {
     const std::string wanted = encoded(certificate);
     return !wanted.empty() && store.find(wanted) != std::string_view::npos;
 }
 
-Result<std::string> add_to_java_store(std::string_view store, const CertificateHandle& certificate,
+Result<std::string> add_to_java_store(std::string_view store,
+                                      const net::CertificateHandle& certificate,
                                       std::string_view alias, std::string_view password,
                                       std::chrono::system_clock::time_point now) {
     const auto unsupported = [](const char* why) {
@@ -95,4 +96,4 @@ Result<std::string> add_to_java_store(std::string_view store, const CertificateH
     return made + *sealed;
 }
 
-}  // namespace opensandbox::egress
+}  // namespace opensandbox::trust

@@ -1,11 +1,11 @@
-#include "egress/intercept/java_trust_store.hpp"
+#include "trust/java_trust_store.hpp"
 
 #include "net/tls_context.hpp"
 
 #include <openssl/err.h>
 #include <openssl/pkcs12.h>
 
-namespace opensandbox::egress {
+namespace opensandbox::trust {
 namespace {
 
 constexpr int kIterations = 10'000;
@@ -18,11 +18,11 @@ void free_bags(STACK_OF(PKCS12_SAFEBAG) * bags) {
 void free_safes(STACK_OF(PKCS7) * safes) {
     sk_PKCS7_pop_free(safes, PKCS7_free);
 }
-using Bags = std::unique_ptr<STACK_OF(PKCS12_SAFEBAG), OpensslFree<free_bags>>;
-using Safes = std::unique_ptr<STACK_OF(PKCS7), OpensslFree<free_safes>>;
-using Object = std::unique_ptr<ASN1_OBJECT, OpensslFree<ASN1_OBJECT_free>>;
-using Attribute = std::unique_ptr<X509_ATTRIBUTE, OpensslFree<X509_ATTRIBUTE_free>>;
-using Store = std::unique_ptr<PKCS12, OpensslFree<PKCS12_free>>;
+using Bags = std::unique_ptr<STACK_OF(PKCS12_SAFEBAG), net::OpensslFree<free_bags>>;
+using Safes = std::unique_ptr<STACK_OF(PKCS7), net::OpensslFree<free_safes>>;
+using Object = std::unique_ptr<ASN1_OBJECT, net::OpensslFree<ASN1_OBJECT_free>>;
+using Attribute = std::unique_ptr<X509_ATTRIBUTE, net::OpensslFree<X509_ATTRIBUTE_free>>;
+using Store = std::unique_ptr<PKCS12, net::OpensslFree<PKCS12_free>>;
 
 Attribute trusted_for_all() {
     Object type(OBJ_txt2obj(kTrustedKeyUsage, 1));
@@ -35,7 +35,7 @@ Attribute trusted_for_all() {
 }
 
 bool add(STACK_OF(PKCS12_SAFEBAG) * bags, X509* certificate, std::size_t number) {
-    std::unique_ptr<PKCS12_SAFEBAG, OpensslFree<PKCS12_SAFEBAG_free>> bag(
+    std::unique_ptr<PKCS12_SAFEBAG, net::OpensslFree<PKCS12_SAFEBAG_free>> bag(
         PKCS12_SAFEBAG_create_cert(certificate));
     // The JDK keeps one certificate for each name.
     std::string name = "root-" + std::to_string(number);
@@ -56,7 +56,7 @@ Error failed() {
 
 }  // namespace
 
-Result<std::string> make_java_trust_store(const std::vector<CertificateHandle>& roots,
+Result<std::string> make_java_trust_store(const std::vector<net::CertificateHandle>& roots,
                                           const std::string& password) {
     ERR_clear_error();
     Bags bags(sk_PKCS12_SAFEBAG_new_null());
@@ -72,11 +72,11 @@ Result<std::string> make_java_trust_store(const std::vector<CertificateHandle>& 
     bool sealed =
         store && PKCS12_set_mac(store.get(), password.data(), static_cast<int>(password.size()),
                                 nullptr, 0, kIterations, EVP_sha256()) == 1;
-    BioHandle out(BIO_new(BIO_s_mem()));
+    net::BioHandle out(BIO_new(BIO_s_mem()));
     if (!sealed || i2d_PKCS12_bio(out.get(), store.get()) != 1) return failed();
     char* data = nullptr;
     long size = BIO_get_mem_data(out.get(), &data);
     return std::string(data, static_cast<std::size_t>(size));
 }
 
-}  // namespace opensandbox::egress
+}  // namespace opensandbox::trust
