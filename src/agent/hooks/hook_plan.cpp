@@ -13,8 +13,8 @@ Error refuse(const std::string& where, std::string_view rule) {
     return {ErrorCode::invalid_argument, "lifecycle." + where + ": " + std::string(rule)};
 }
 
-Result<Hook> parse_hook(const std::string& where, const json::value& value,
-                        std::chrono::seconds timeout, std::int64_t longest) {
+Result<PlannedHook> parse_hook(const std::string& where, const json::value& value,
+                               std::chrono::seconds timeout, std::int64_t longest) {
     if (!value.is_object()) return refuse(where, "must be an object");
     const json::object& object = value.get_object();
     auto name = json::get_string(object, "name");
@@ -28,17 +28,17 @@ Result<Hook> parse_hook(const std::string& where, const json::value& value,
         return refuse(where + ".timeoutSeconds", "must be from 1 to " + std::to_string(longest));
     }
     if (*seconds) timeout = std::chrono::seconds(**seconds);
-    return Hook(name->value_or(where), std::move(**command), timeout);
+    return PlannedHook(name->value_or(where), std::move(**command), timeout);
 }
 
-Result<PeriodicHook> parse_periodic(const std::string& where, const json::value& value) {
+Result<ScheduledHook> parse_periodic(const std::string& where, const json::value& value) {
     auto hook = parse_hook(where, value, HookPlan::default_periodic_timeout, 300);
     if (!hook) return hook.error();
     auto text = json::get_string(value.get_object(), "schedule");
     if (!text || !*text) return refuse(where + ".schedule", "must be a string");
     auto schedule = Schedule::parse(**text);
     if (!schedule) return schedule.error().within("lifecycle." + where + ".schedule");
-    return PeriodicHook(std::move(*hook), std::move(*schedule));
+    return ScheduledHook(std::move(*hook), std::move(*schedule));
 }
 
 }  // namespace

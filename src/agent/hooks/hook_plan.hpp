@@ -12,25 +12,25 @@
 namespace opensandbox::agent {
 
 /// A command that the sandbox runs by itself.
-struct Hook {
-    Hook(std::string n, std::vector<std::string> c, std::chrono::seconds t)
+struct PlannedHook {
+    PlannedHook(std::string n, std::vector<std::string> c, std::chrono::seconds t)
         : name(std::move(n)), command(std::move(c)), timeout(t) {}
     std::string name;
     std::vector<std::string> command;  ///< argv, not empty
     std::chrono::seconds timeout;
 };
 
-struct PeriodicHook {
-    PeriodicHook(Hook h, Schedule s) : hook(std::move(h)), schedule(std::move(s)) {}
-    Hook hook;
+struct ScheduledHook {
+    ScheduledHook(PlannedHook h, Schedule s) : hook(std::move(h)), schedule(std::move(s)) {}
+    PlannedHook hook;
     Schedule schedule;
 };
 
 /// What OPENSANDBOX_LIFECYCLE asks for (lifecycle 2.1).
 struct HookPlan {
     HookPlan() = default;
-    std::optional<Hook> pre_start;
-    std::vector<PeriodicHook> periodic;
+    std::optional<PlannedHook> pre_start;
+    std::vector<ScheduledHook> periodic;
 
     static constexpr std::chrono::seconds default_pre_start_timeout{300};
     static constexpr std::chrono::seconds default_periodic_timeout{60};

@@ -36,9 +36,9 @@ class Hooks {
 
   private:
     struct Run;
-    Awaitable<Status> run(const Hook& hook);
-    Awaitable<void> repeat(const PeriodicHook& periodic);
-    Result<std::shared_ptr<Run>> start(const Hook& hook);
+    Awaitable<Status> run(const PlannedHook& hook);
+    Awaitable<void> repeat(const ScheduledHook& periodic);
+    Result<std::shared_ptr<Run>> start(const PlannedHook& hook);
 
     asio::any_io_executor executor_;
     Reaper* reaper_;
