@@ -1,9 +1,9 @@
 #pragma once
 
-#include "agent/hooks/hook_plan.hpp"
 #include "agent/process/environment.hpp"
 #include "agent/process/reaper.hpp"
 #include "agent/stream/output_log.hpp"
+#include "model/hook_plan.hpp"
 #include "net/stream.hpp"
 
 #include <memory>
@@ -36,16 +36,16 @@ class Hooks {
 
   private:
     struct Run;
-    Awaitable<Status> run(const PlannedHook& hook);
-    Awaitable<void> repeat(const ScheduledHook& periodic);
-    Result<std::shared_ptr<Run>> start(const PlannedHook& hook);
+    Awaitable<Status> run(const model::PlannedHook& hook);
+    Awaitable<void> repeat(const model::ScheduledHook& periodic);
+    Result<std::shared_ptr<Run>> start(const model::PlannedHook& hook);
 
     asio::any_io_executor executor_;
     Reaper* reaper_;
     const AgentOptions* options_;
     const Environment* environment_;
     OutputLog* log_;
-    HookPlan plan_;
+    model::HookPlan plan_;
 };
 
 }  // namespace opensandbox::agent

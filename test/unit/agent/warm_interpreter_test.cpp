@@ -26,8 +26,8 @@ WarmInterpreter::Place place_here() {
     return place;
 }
 
-WarmProgram python(std::vector<std::string> imports) {
-    WarmProgram program;
+model::WarmProgram python(std::vector<std::string> imports) {
+    model::WarmProgram program;
     program.language = "python";
     program.imports = std::move(imports);
     return program;

@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-namespace opensandbox::agent {
+namespace opensandbox::model {
 
 /// An interpreter to start ahead of the first code, and what it loads: an element of an image's
 /// label `opensandbox.io/warm`.
@@ -24,4 +24,4 @@ struct WarmProgram {
 /// `invalid_argument` names the member and the rule.
 Result<std::vector<WarmProgram>> parse_warm_programs(std::string_view text);
 
-}  // namespace opensandbox::agent
+}  // namespace opensandbox::model

@@ -1,10 +1,10 @@
-#include "agent/code/warm_program.hpp"
+#include "model/warm_program.hpp"
 
 #include "json/document.hpp"
 
 #include <algorithm>
 
-namespace opensandbox::agent {
+namespace opensandbox::model {
 namespace {
 
 Error bad(std::string_view rule) {
@@ -76,4 +76,4 @@ Result<std::vector<WarmProgram>> parse_warm_programs(std::string_view text) {
     return programs;
 }
 
-}  // namespace opensandbox::agent
+}  // namespace opensandbox::model

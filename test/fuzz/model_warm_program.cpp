@@ -1,4 +1,4 @@
-#include "agent/code/warm_program.hpp"
+#include "model/warm_program.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,9 +9,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace opensandbox;
     const std::string_view text(reinterpret_cast<const char*>(data), size);
-    const auto programs = agent::parse_warm_programs(text);
+    const auto programs = model::parse_warm_programs(text);
     if (!programs) return 0;
-    for (const agent::WarmProgram& program : *programs) {
+    for (const model::WarmProgram& program : *programs) {
         for (const std::string& name : program.imports) {
             if (name.find_first_of(" \n;'\"") != std::string::npos) std::abort();
         }

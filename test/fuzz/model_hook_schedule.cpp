@@ -1,4 +1,4 @@
-#include "agent/hooks/schedule.hpp"
+#include "model/hook_schedule.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace opensandbox;
     const std::string_view text(reinterpret_cast<const char*>(data), size);
-    const auto schedule = agent::Schedule::parse(text);
+    const auto schedule = model::Schedule::parse(text);
     const Timestamp moment{std::chrono::hours(24 * 365 * 56)};
     if (schedule && schedule->next_after(moment) <= moment) std::abort();
     return 0;

@@ -1,4 +1,4 @@
-#include "agent/hooks/hook_plan.hpp"
+#include "model/hook_plan.hpp"
 
 #include <cstddef>
 #include <cstdint>
@@ -9,7 +9,7 @@
 /// Any text is a plan whose hooks have something to run, or an error that says why not.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace opensandbox;
-    auto plan = agent::HookPlan::parse({reinterpret_cast<const char*>(data), size});
+    auto plan = model::HookPlan::parse({reinterpret_cast<const char*>(data), size});
     if (!plan) {
         if (plan.error().message().empty()) std::abort();
         return 0;

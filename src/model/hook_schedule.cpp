@@ -1,4 +1,4 @@
-#include "agent/hooks/schedule.hpp"
+#include "model/hook_schedule.hpp"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace opensandbox::agent {
+namespace opensandbox::model {
 
 namespace {
 
@@ -238,4 +238,4 @@ Timestamp Schedule::next_after(Timestamp time) const {
     return Timestamp::max();
 }
 
-}  // namespace opensandbox::agent
+}  // namespace opensandbox::model

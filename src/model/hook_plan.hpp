@@ -1,7 +1,7 @@
 #pragma once
 
-#include "agent/hooks/schedule.hpp"
 #include "base/error.hpp"
+#include "model/hook_schedule.hpp"
 
 #include <chrono>
 #include <optional>
@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-namespace opensandbox::agent {
+namespace opensandbox::model {
 
 /// A command that the sandbox runs by itself.
 struct PlannedHook {
@@ -39,4 +39,4 @@ struct HookPlan {
     static Result<HookPlan> parse(std::string_view text);
 };
 
-}  // namespace opensandbox::agent
+}  // namespace opensandbox::model

@@ -7,7 +7,7 @@
 #include <chrono>
 #include <string_view>
 
-namespace opensandbox::agent {
+namespace opensandbox::model {
 
 /// When a periodic hook runs. Either five fields as cron has them (minute, hour, day of the month,
 /// month, day of the week; lists, ranges, steps, English names; days match when either day field
@@ -37,4 +37,4 @@ class Schedule {
     bool any_weekday_ = false;
 };
 
-}  // namespace opensandbox::agent
+}  // namespace opensandbox::model

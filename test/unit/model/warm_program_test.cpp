@@ -1,11 +1,11 @@
-#include "agent/code/warm_program.hpp"
+#include "model/warm_program.hpp"
 
 #include <catch2/catch.hpp>
 
 using namespace opensandbox;
-using namespace opensandbox::agent;
+using namespace opensandbox::model;
 
-TEST_CASE("warm programs: a list of languages with what they import", "[agent][warm]") {
+TEST_CASE("warm programs: a list of languages with what they import", "[model][warm]") {
     auto none = parse_warm_programs("");
     REQUIRE(none.has_value());
     CHECK(none->empty());
@@ -18,7 +18,7 @@ TEST_CASE("warm programs: a list of languages with what they import", "[agent][w
     CHECK(programs->front().imports == std::vector<std::string>{"json", "http.client", "_x9"});
 }
 
-TEST_CASE("warm programs: what breaks a rule is named", "[agent][warm]") {
+TEST_CASE("warm programs: what breaks a rule is named", "[model][warm]") {
     const std::pair<std::string, std::string> cases[] = {
         {"{", "warm programs"},
         {"{}", "list"},

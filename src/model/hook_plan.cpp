@@ -1,8 +1,8 @@
-#include "agent/hooks/hook_plan.hpp"
+#include "model/hook_plan.hpp"
 
 #include "json/document.hpp"
 
-namespace opensandbox::agent {
+namespace opensandbox::model {
 
 namespace {
 
@@ -72,4 +72,4 @@ Result<HookPlan> HookPlan::parse(std::string_view text) {
     return plan;
 }
 
-}  // namespace opensandbox::agent
+}  // namespace opensandbox::model

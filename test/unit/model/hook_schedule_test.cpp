@@ -1,13 +1,13 @@
-#include "agent/hooks/schedule.hpp"
+#include "model/hook_schedule.hpp"
 
-#include "agent/hooks/hook_plan.hpp"
+#include "model/hook_plan.hpp"
 
 #include <catch2/catch.hpp>
 
 #include <string>
 
 using namespace opensandbox;
-using namespace opensandbox::agent;
+using namespace opensandbox::model;
 
 namespace {
 
@@ -26,7 +26,7 @@ std::vector<std::string> after(const std::string& text, const char* from, int co
 
 }  // namespace
 
-TEST_CASE("a schedule of five fields comes as cron has it", "[agent][schedule]") {
+TEST_CASE("a schedule of five fields comes as cron has it", "[model][schedule]") {
     using List = std::vector<std::string>;
     const char* from = "2026-01-30T10:07:30Z";
     CHECK(after("*/15 * * * *", from, 3) ==
@@ -44,7 +44,7 @@ TEST_CASE("a schedule of five fields comes as cron has it", "[agent][schedule]")
     CHECK(after("@every 1h30m", from, 1) == List{"2026-01-30T11:37"});
 }
 
-TEST_CASE("what is no schedule is refused with its part", "[agent][schedule]") {
+TEST_CASE("what is no schedule is refused with its part", "[model][schedule]") {
     for (const char* text : {"",
                              "* * * *",
                              "* * * * * *",
@@ -78,7 +78,7 @@ TEST_CASE("what is no schedule is refused with its part", "[agent][schedule]") {
     CHECK_FALSE(Schedule::parse(std::string(1'000, '*')).has_value());
 }
 
-TEST_CASE("a plan of hooks is read with its defaults", "[agent][schedule]") {
+TEST_CASE("a plan of hooks is read with its defaults", "[model][schedule]") {
     const auto plan = HookPlan::parse(
         R"({"preStart":{"command":["a","b"]},)"
         R"("periodic":[{"name":"n","schedule":"@daily","command":["c"],"timeoutSeconds":7}]})");
