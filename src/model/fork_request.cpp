@@ -10,7 +10,7 @@
 namespace opensandbox::model {
 namespace {
 
-constexpr std::array kRules{
+constexpr std::array kForkRules{
     FieldRule{.name = "count", .kind = FieldKind::integer, .minimum = 1, .maximum = kMostForks},
     FieldRule{.name = "timeout", .kind = FieldKind::integer, .minimum = 60},
     FieldRule{.name = "metadata", .kind = FieldKind::text_map},
@@ -20,7 +20,7 @@ constexpr std::array kRules{
               .unserved = "is not served; a copy may have its own env, metadata, entrypoint."},
 };
 constexpr FieldRule kBody{
-    .name = "body", .kind = FieldKind::object, .members = kRules, .closed = true};
+    .name = "body", .kind = FieldKind::object, .members = kForkRules, .closed = true};
 
 }  // namespace
 

@@ -9,7 +9,7 @@
 namespace opensandbox::model {
 namespace {
 
-constexpr std::array kRules{FieldRule{.name = "name", .minimum = 1}};
+constexpr std::array kSnapshotRules{FieldRule{.name = "name", .minimum = 1}};
 
 }  // namespace
 
@@ -19,7 +19,8 @@ std::variant<std::optional<std::string>, FieldErrors> parse_snapshot_request(
     json::value document;
     FieldErrors errors = parse_body(body, document);
     if (errors.empty() && document.is_null()) return std::nullopt;
-    if (errors.empty()) check_object(document, kRules, Location{std::string("body")}, errors);
+    if (errors.empty())
+        check_object(document, kSnapshotRules, Location{std::string("body")}, errors);
     if (!errors.empty()) return errors;
     return read_text(document.get_object(), "name");
 }

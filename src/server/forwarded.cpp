@@ -28,7 +28,7 @@ std::optional<address> address_in(std::string_view entry) {
     return net::unmapped(parsed);
 }
 
-bool is_trusted(const address& who, const std::vector<egress::AddressBlock>& trusted) {
+bool is_trusted(const address& who, const std::vector<net::AddressBlock>& trusted) {
     return std::ranges::any_of(trusted, [&](const auto& block) { return block.contains(who); });
 }
 
@@ -55,7 +55,7 @@ std::vector<std::string_view> entries_backwards(const http::Fields& fields, std:
 }  // namespace
 
 Origination origination_of(const http::Fields& fields, std::string_view peer,
-                           const std::vector<egress::AddressBlock>& trusted) {
+                           const std::vector<net::AddressBlock>& trusted) {
     Origination from;
     from.host = fields.get("Host").value_or("");
     from.client = peer;

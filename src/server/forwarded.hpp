@@ -1,7 +1,7 @@
 #pragma once
 
-#include "egress/policy/address_block.hpp"
 #include "http/fields.hpp"
+#include "net/address_block.hpp"
 
 #include <string>
 #include <string_view>
@@ -23,6 +23,6 @@ struct Origination {
 /// scheme and host are what the last entries of X-Forwarded-Proto and X-Forwarded-Host say. An
 /// entry that cannot be read counts as not sent, with all before it. Never fails.
 Origination origination_of(const http::Fields& fields, std::string_view peer,
-                           const std::vector<egress::AddressBlock>& trusted);
+                           const std::vector<net::AddressBlock>& trusted);
 
 }  // namespace opensandbox::server

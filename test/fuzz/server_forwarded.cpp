@@ -11,9 +11,9 @@
 /// X-Forwarded-For, -Proto and -Host, a line of the input each.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
     using namespace opensandbox;
-    static const std::vector<egress::AddressBlock> trusted{
-        egress::AddressBlock::parse("127.0.0.0/8").value(),
-        egress::AddressBlock::parse("fd00::/8").value()};
+    static const std::vector<net::AddressBlock> trusted{
+        net::AddressBlock::parse("127.0.0.0/8").value(),
+        net::AddressBlock::parse("fd00::/8").value()};
     const std::string text(reinterpret_cast<const char*>(data), size);
     http::Fields fields{{"Host", "own"}};
     std::size_t at = 0;

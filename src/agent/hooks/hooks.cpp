@@ -47,13 +47,13 @@ struct Hooks::Run {
 };
 
 Status Hooks::configure(std::string_view text) {
-    auto plan = HookPlan::parse(text);
+    auto plan = model::HookPlan::parse(text);
     if (!plan) return plan.error();
     plan_ = std::move(*plan);
     return {};
 }
 
-Result<std::shared_ptr<Hooks::Run>> Hooks::start(const Hook& hook) {
+Result<std::shared_ptr<Hooks::Run>> Hooks::start(const model::PlannedHook& hook) {
     auto run = std::make_shared<Run>(executor_, *log_);
     SpawnRequest request;
     request.programs.push_back(program_of(hook.command, context_->environment.get("PATH")));
@@ -81,7 +81,7 @@ Result<std::shared_ptr<Hooks::Run>> Hooks::start(const Hook& hook) {
     return run;
 }
 
-Awaitable<Status> Hooks::run(const Hook& hook) {
+Awaitable<Status> Hooks::run(const model::PlannedHook& hook) {
     auto started = start(hook);
     if (!started) co_return Status(started.error());
     const std::shared_ptr<Run> run = *started;
@@ -114,11 +114,11 @@ Awaitable<Status> Hooks::pre_start() {
 }
 
 void Hooks::start_periodic() {
-    for (const PeriodicHook& periodic : plan_.periodic)
+    for (const model::ScheduledHook& periodic : plan_.periodic)
         net::spawn(executor_, repeat(periodic), "periodic hook");
 }
 
-Awaitable<void> Hooks::repeat(const PeriodicHook& periodic) {
+Awaitable<void> Hooks::repeat(const model::ScheduledHook& periodic) {
     while (true) {
         const Timestamp due = periodic.schedule.next_after(now());
         // The clock may be set meanwhile.

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "agent/hooks/hook_plan.hpp"
 #include "agent/process/environment.hpp"
 #include "agent/process/process_context.hpp"
 #include "agent/stream/output_log.hpp"
+#include "model/hook_plan.hpp"
 #include "net/stream.hpp"
 
 #include <memory>
@@ -32,15 +32,15 @@ class Hooks {
 
   private:
     struct Run;
-    Awaitable<Status> run(const Hook& hook);
-    Awaitable<void> repeat(const PeriodicHook& periodic);
-    Result<std::shared_ptr<Run>> start(const Hook& hook);
+    Awaitable<Status> run(const model::PlannedHook& hook);
+    Awaitable<void> repeat(const model::ScheduledHook& periodic);
+    Result<std::shared_ptr<Run>> start(const model::PlannedHook& hook);
 
     asio::any_io_executor executor_;
     const ProcessContext* context_;
     bool inherit_output_;
     OutputLog* log_;
-    HookPlan plan_;
+    model::HookPlan plan_;
 };
 
 }  // namespace opensandbox::agent

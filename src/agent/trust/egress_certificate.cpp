@@ -6,7 +6,8 @@
 #include "agent/trust/public_file.hpp"
 #include "agent/trust/system_store.hpp"
 #include "base/log.hpp"
-#include "egress/intercept/java_trust_store.hpp"
+#include "trust/certificates.hpp"
+#include "trust/java_trust_store.hpp"
 
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -207,7 +208,7 @@ void EgressCertificate::trust_in_java(Environment& environment) const {
     const auto bundle = read_file(merged());
     if (!bundle) return;
     const auto store =
-        egress::make_java_trust_store(egress::read_certificates(*bundle), kJavaStorePassword);
+        trust::make_java_trust_store(trust::read_certificates(*bundle), kJavaStorePassword);
     if (!store || !write_public(path, *store)) {
         log::warn("Java does not trust the egress certificate");
         return;

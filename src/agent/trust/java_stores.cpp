@@ -2,8 +2,8 @@
 
 #include "agent/process/spawn.hpp"
 #include "agent/trust/public_file.hpp"
-#include "egress/intercept/java_key_store.hpp"
-#include "egress/intercept/java_trust_store.hpp"
+#include "trust/certificates.hpp"
+#include "trust/java_key_store.hpp"
 
 #include <algorithm>
 #include <array>
@@ -35,11 +35,11 @@ std::string store_of(const std::string& home) {
 }
 
 bool add_to(const std::string& path, const std::string& pem) {
-    const auto certificates = egress::read_certificates(pem);
+    const auto certificates = trust::read_certificates(pem);
     const auto store = read_file(path);
     if (certificates.empty() || !store) return false;
-    if (egress::java_store_holds(*store, certificates.front())) return true;
-    const auto made = egress::add_to_java_store(
+    if (trust::java_store_holds(*store, certificates.front())) return true;
+    const auto made = trust::add_to_java_store(
         *store, certificates.front(), kAlias, kJavaStorePassword, std::chrono::system_clock::now());
     return made && write_public(path, *made);
 }

@@ -1,7 +1,7 @@
 #include "agent/trust/system_store.hpp"
 
 #include "agent/trust/public_file.hpp"
-#include "egress/intercept/java_trust_store.hpp"
+#include "trust/certificates.hpp"
 
 #include <openssl/x509.h>
 #include <sys/stat.h>
@@ -74,7 +74,7 @@ bool add_to_bundle(const std::string& path, const std::string& pem) {
 }  // namespace
 
 bool add_to_system_store(const std::string& root, const std::string& pem) {
-    const auto read = egress::read_certificates(pem);
+    const auto read = trust::read_certificates(pem);
     std::error_code failure;
     if (read.empty() || !fs::is_directory(root + kOwnFiles, failure) ||
         !is_plain_file(root + kBundle) || has_other_hooks(root)) {

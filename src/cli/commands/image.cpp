@@ -1,8 +1,8 @@
-#include "build/cache_key.hpp"
 #include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/standard_streams.hpp"
 #include "image/directory_archive.hpp"
+#include "imagebuild/cache_key.hpp"
 #include "net/task.hpp"
 #include "opensandbox/images.hpp"
 #include "sdk/transport.hpp"
@@ -62,7 +62,7 @@ Awaitable<Outcome> list_images(Invocation& invocation) {
     json::array rows;
     const bool all = invocation.arguments().has("--all");
     for (const auto& image : *found) {
-        if (!all && build::is_cache_reference(image.reference)) continue;
+        if (!all && imagebuild::is_cache_reference(image.reference)) continue;
         items.emplace_back(describe(image));
         json::object row = describe(image);
         row["size"] = to_size_text(image.size);
@@ -125,7 +125,7 @@ Awaitable<Outcome> prune_build_cache(Invocation& invocation, sdk::Images images)
     json::array gone;
     std::string text;
     for (const auto& image : *found) {
-        if (!build::is_cache_reference(image.reference)) continue;
+        if (!imagebuild::is_cache_reference(image.reference)) continue;
         auto removed = co_await images.remove(image.reference);
         if (removed) {
             gone.emplace_back(image.reference);

@@ -1,9 +1,9 @@
 #include "base/scope_exit.hpp"
-#include "build/builder.hpp"
-#include "build/cache_key.hpp"
 #include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/output_queue.hpp"
+#include "imagebuild/builder.hpp"
+#include "imagebuild/cache_key.hpp"
 #include "net/task.hpp"
 #include "sdk/transport.hpp"
 
@@ -25,8 +25,8 @@ class BuildLog {
   public:
     BuildLog(Invocation& invocation, bool quiet) : queue_(invocation.executor()), quiet_(quiet) {}
 
-    build::BuildObserver observer() {
-        build::BuildObserver observer;
+    imagebuild::BuildObserver observer() {
+        imagebuild::BuildObserver observer;
         observer.on_step = [this](const std::string& stage, const std::string& text, bool cached) {
             tail_.clear();
             const std::string title = "[" + stage + "] " + text;
@@ -60,27 +60,27 @@ class BuildLog {
 };
 
 /// Dockerfile and rules, from the files that the command line names. Blocks for a moment.
-sdk::Result<build::BuildRequest> read_files(Arguments& arguments) {
-    build::BuildRequest request;
+sdk::Result<imagebuild::BuildRequest> read_files(Arguments& arguments) {
+    imagebuild::BuildRequest request;
     request.context = arguments.one("CONTEXT");
     const fs::path file = arguments.get("--file") ? fs::path(*arguments.get("--file"))
                                                   : request.context / "Dockerfile";
-    auto text = build::read_text_file(file, build::kLargestDockerfile);
+    auto text = imagebuild::read_text_file(file, imagebuild::kLargestDockerfile);
     if (!text) return sdk::to_public(text.error());
     if (!*text) {
         return sdk::Error(sdk::ErrorCode::not_found,
                           file.string() + ": there is no such file; --file names another");
     }
-    auto dockerfile = build::parse_dockerfile(**text, file.string());
+    auto dockerfile = imagebuild::parse_dockerfile(**text, file.string());
     if (!dockerfile) return sdk::to_public(dockerfile.error());
     request.dockerfile = std::move(*dockerfile);
     // Rules of this Dockerfile's own go before those of the directory.
     for (const fs::path& path :
          {fs::path(file.string() + ".dockerignore"), request.context / ".dockerignore"}) {
-        auto rules = build::read_text_file(path, kLargestIgnoreFile);
+        auto rules = imagebuild::read_text_file(path, kLargestIgnoreFile);
         if (!rules) return sdk::to_public(rules.error());
         if (!*rules) continue;
-        auto parsed = build::IgnoreRules::parse(**rules, path.string());
+        auto parsed = imagebuild::IgnoreRules::parse(**rules, path.string());
         if (!parsed) return sdk::to_public(parsed.error());
         request.ignore = std::move(*parsed);
         break;
@@ -88,7 +88,7 @@ sdk::Result<build::BuildRequest> read_files(Arguments& arguments) {
     return request;
 }
 
-sdk::Result<build::BuildRequest> read_request(Invocation& invocation) {
+sdk::Result<imagebuild::BuildRequest> read_request(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     auto request = read_files(arguments);
     if (!request) return request;
@@ -101,7 +101,7 @@ sdk::Result<build::BuildRequest> read_request(Invocation& invocation) {
 }
 
 /// NAME=value, or NAME for the value that this program's environment has.
-std::optional<Failure> take_build_arguments(Arguments& arguments, build::Variables& into) {
+std::optional<Failure> take_build_arguments(Arguments& arguments, imagebuild::Variables& into) {
     for (const std::string& text : arguments.all("--build-arg")) {
         const auto equals = text.find('=');
         const std::string name = text.substr(0, equals);
@@ -127,7 +127,7 @@ Awaitable<Outcome> build_image(Invocation& invocation) {
     if (!connection) co_return connection.error();
 
     BuildLog log(invocation, invocation.arguments().has("--quiet"));
-    build::Cancellation cancellation;
+    imagebuild::Cancellation cancellation;
     Interrupts& interrupts = invocation.interrupts();
     interrupts.handle([&] {
         log.give_up();
@@ -135,8 +135,8 @@ Awaitable<Outcome> build_image(Invocation& invocation) {
     });
     ScopeExit released([&] { interrupts.handle({}); });
     const auto started = std::chrono::steady_clock::now();
-    auto built =
-        co_await build::build_image(*connection, std::move(*request), log.observer(), cancellation);
+    auto built = co_await imagebuild::build_image(*connection, std::move(*request), log.observer(),
+                                                  cancellation);
     if (!built) {
         if (!log.tail().empty()) log.say(log.tail());
         co_await log.flush();

@@ -32,7 +32,7 @@ struct ApiServices {
     /// Called once the vault has changed; may be empty.
     std::function<void()> vault_changed;
     bool vault_requires_tls = false;
-    std::vector<AddressBlock> trusted_proxies;
+    std::vector<net::AddressBlock> trusted_proxies;
     /// Why /healthz is to say 503; nothing when all is well. May be empty.
     std::function<std::optional<std::string>()> unhealthy;
     /// Prometheus text for /metrics; without it there is no such route.

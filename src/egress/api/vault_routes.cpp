@@ -10,10 +10,10 @@ namespace {
 
 constexpr std::string_view kVaultPath = "/credential-vault";
 
-Address peer_of(const http::Exchange& exchange) {
+net::Address peer_of(const http::Exchange& exchange) {
     boost::system::error_code failed;
-    const Address address = boost::asio::ip::make_address(exchange.peer_address(), failed);
-    return failed ? Address() : address;
+    const net::Address address = boost::asio::ip::make_address(exchange.peer_address(), failed);
+    return failed ? net::Address() : address;
 }
 
 http::Response document(int status, const Result<std::string>& text) {

@@ -1,6 +1,6 @@
 #include "egress/dns/answer.hpp"
 
-#include "egress/policy/address_block.hpp"
+#include "egress/policy/special_blocks.hpp"
 #include "net/dns/wire_reader.hpp"
 
 #include <algorithm>

@@ -31,7 +31,7 @@ void note_resolved(ResolvedNames& resolved, const std::string& name,
                    const OpenableAddresses& addresses) {
     const auto now = ResolvedNames::Time::clock::now();
     for (const auto& [lifetime, of_lifetime] : addresses) {
-        for (const Address& address : of_lifetime)
+        for (const net::Address& address : of_lifetime)
             resolved.note(name, address, now + lifetime + kNamesKept, now);
     }
 }

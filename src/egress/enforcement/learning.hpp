@@ -13,7 +13,7 @@ namespace opensandbox::egress {
 
 /// Of what a name resolved to, the addresses that a policy lets it open, by their lifetimes: what
 /// rules for addresses deny, the packet filter refuses before it looks at what was learned.
-using OpenableAddresses = std::map<std::chrono::seconds, std::vector<Address>>;
+using OpenableAddresses = std::map<std::chrono::seconds, std::vector<net::Address>>;
 OpenableAddresses openable_addresses(const EffectivePolicy& policy,
                                      const std::vector<dns::LearnedAddress>& addresses,
                                      const PortSet& granted);

@@ -28,7 +28,7 @@ dns::Verdict NameGate::judge_chain(dns::ClientId, const std::vector<std::string>
     return verdict(store_.current()->judge_chain(names));
 }
 
-bool NameGate::allows_inner(dns::ClientId, std::string_view name, const Address& address) {
+bool NameGate::allows_inner(dns::ClientId, std::string_view name, const net::Address& address) {
     const EffectivePolicy& policy = *store_.current();
     return !policy.learnable(address, policy.judge_name(name).granted).empty();
 }

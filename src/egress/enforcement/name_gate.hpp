@@ -20,7 +20,8 @@ class NameGate final : public dns::Gate {
     dns::Verdict judge(dns::ClientId client, std::string_view name, std::uint16_t type) override;
     dns::Verdict judge_chain(dns::ClientId client, const std::vector<std::string>& names,
                              std::uint16_t type) override;
-    bool allows_inner(dns::ClientId client, std::string_view name, const Address& address) override;
+    bool allows_inner(dns::ClientId client, std::string_view name,
+                      const net::Address& address) override;
 
   private:
     [[nodiscard]] dns::Verdict verdict(const NameVerdict& judged) const;

@@ -23,7 +23,7 @@ void append(std::vector<rules::ScopedPrefix>& out, const std::vector<ScopedBlock
     for (const ScopedBlocks& blocks : all) {
         for (const rules::Scope& scope : scopes_of(blocks.scope)) {
             for (const auto* family : {&blocks.v4, &blocks.v6}) {
-                for (const AddressBlock& block : *family) {
+                for (const net::AddressBlock& block : *family) {
                     out.emplace_back(rules::Prefix(block.network(), block.prefix()), scope);
                 }
             }
@@ -69,7 +69,7 @@ rules::PolicyRules packet_rules(const EffectivePolicy& policy,
         append(out.allowed, addresses.allow);
         out.allow_by_default = addresses.default_action == Action::allow;
         out.block_doh = settings.block_doh;
-        for (const AddressBlock& block : settings.doh_servers) {
+        for (const net::AddressBlock& block : settings.doh_servers) {
             out.doh_servers.emplace_back(block.network(), block.prefix());
         }
     } else {

@@ -13,7 +13,7 @@ struct PacketPolicySettings {
     PacketPolicySettings() = default;
     bool filtering = true;  ///< mode dns+nft; without, addresses are not judged (network 1.2)
     bool block_doh = false;
-    std::vector<AddressBlock> doh_servers;
+    std::vector<net::AddressBlock> doh_servers;
     std::vector<std::uint16_t> intercepted_ports;
 };
 

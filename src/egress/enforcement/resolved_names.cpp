@@ -11,7 +11,8 @@ constexpr std::size_t kMostAddresses = 256;
 
 }  // namespace
 
-void ResolvedNames::note(const std::string& name, const Address& address, Time until, Time now) {
+void ResolvedNames::note(const std::string& name, const net::Address& address, Time until,
+                         Time now) {
     if (names_.size() >= most_ && !names_.contains(name)) make_room(now);
     std::vector<Entry>& entries = names_[name];
     const auto found = std::ranges::find(entries, address, &Entry::address);
@@ -33,7 +34,7 @@ void ResolvedNames::make_room(Time now) {
         names_.erase(names_.begin());
 }
 
-bool ResolvedNames::leads_to(std::string_view name, const Address& address, Time now) const {
+bool ResolvedNames::leads_to(std::string_view name, const net::Address& address, Time now) const {
     const auto found = names_.find(std::string(name));
     if (found == names_.end()) return false;
     return std::ranges::any_of(found->second, [&](const Entry& entry) {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "egress/policy/address_block.hpp"
+#include "net/address_block.hpp"
 
 #include <chrono>
 #include <string>
@@ -20,13 +20,13 @@ class ResolvedNames {
 
     /// Until then, at least as long as it was noted for before. When there are too many, what has
     /// run out goes first, then anything.
-    void note(const std::string& name, const Address& address, Time until, Time now);
-    [[nodiscard]] bool leads_to(std::string_view name, const Address& address, Time now) const;
+    void note(const std::string& name, const net::Address& address, Time until, Time now);
+    [[nodiscard]] bool leads_to(std::string_view name, const net::Address& address, Time now) const;
     [[nodiscard]] std::size_t size() const { return names_.size(); }
 
   private:
     struct Entry {
-        Address address;
+        net::Address address;
         Time until;
     };
     void make_room(Time now);

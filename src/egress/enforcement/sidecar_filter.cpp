@@ -65,7 +65,7 @@ Status SidecarFilter::learn_now(const std::string& name,
     return {};
 }
 
-bool SidecarFilter::leads_to(std::string_view name, const Address& address) const {
+bool SidecarFilter::leads_to(std::string_view name, const net::Address& address) const {
     if (resolved_.leads_to(name, address, ResolvedNames::Time::clock::now())) return true;
     // What an earlier sidecar learned.
     const std::vector<std::string> names = table_.learned().names({}, address);

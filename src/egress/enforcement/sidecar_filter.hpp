@@ -37,7 +37,7 @@ class SidecarFilter final : public dns::AddressSink {
                             std::shared_ptr<const void> scope) override;
 
     /// Whether a name was resolved to an address here.
-    [[nodiscard]] bool leads_to(std::string_view name, const Address& address) const;
+    [[nodiscard]] bool leads_to(std::string_view name, const net::Address& address) const;
     /// To be called every few seconds: new links, what expired, connections that were not cut yet.
     void tend();
 

@@ -12,7 +12,7 @@ namespace opensandbox::egress {
 /// The policy as interception asks it; what it borrows outlives it.
 class TargetGate final : public Gate {
   public:
-    using LeadsTo = std::function<bool(std::string_view name, const Address& address)>;
+    using LeadsTo = std::function<bool(std::string_view name, const net::Address& address)>;
 
     /// Allowed names of `passed` are not intercepted; with `bound` of the others those alone that
     /// its bindings are for.

@@ -5,7 +5,7 @@
 #include "egress/enforcement/interceptor_settings.hpp"
 #include "egress/host/enforcer_parts.hpp"
 #include "egress/host/own_address.hpp"
-#include "egress/policy/address_block.hpp"
+#include "net/address_block.hpp"
 
 #include <sys/socket.h>
 
@@ -27,7 +27,7 @@ std::string read_text(const fs::path& file) {
 }
 
 /// Where no webhook of a request leads: services of the host itself, and of its cloud.
-bool open_to_webhooks(const Address& address) {
+bool open_to_webhooks(const net::Address& address) {
     if (is_own_address(address)) return false;
     if (address.is_v4()) return (address.to_v4().to_uint() >> 16) != 0xa9fe;
     return !address.to_v6().is_link_local();

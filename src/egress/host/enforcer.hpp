@@ -47,7 +47,7 @@ struct EnforcerSettings {
     dns::ProxySettings dns;
     std::size_t max_rules = kDefaultMaxRules;  ///< of one sandbox; 0: no limit
     bool block_doh = false;
-    std::vector<AddressBlock> doh_servers;  ///< empty with block_doh: all of TCP port 443
+    std::vector<net::AddressBlock> doh_servers;  ///< empty with block_doh: all of TCP port 443
     /// Hosts that are not intercepted, of all sandboxes.
     PassThroughList passed;
     /// Variables as in GuardedSpec, for the sandboxes whose requests set none. The webhook among
@@ -64,11 +64,11 @@ struct EnforcerSettings {
 /// A sandbox that is to be guarded.
 struct GuardedSpec {
     GuardedSpec() = default;
-    std::string id;                  ///< 1 to 128 of [A-Za-z0-9_.-], not beginning with a dot
-    std::string link;                ///< the host's end of its link, 1 to 15 bytes
-    std::vector<Address> addresses;  ///< what it may send from, of both families; at least one
-    std::string policy;              ///< JSON; "": nothing is allowed
-    std::string token;               ///< for its API; "": that is open
+    std::string id;                       ///< 1 to 128 of [A-Za-z0-9_.-], not beginning with a dot
+    std::string link;                     ///< the host's end of its link, 1 to 15 bytes
+    std::vector<net::Address> addresses;  ///< what it may send from, of both families; at least one
+    std::string policy;                   ///< JSON; "": nothing is allowed
+    std::string token;                    ///< for its API; "": that is open
     /// What a request may set (network contract 1.3), by full names:
     ///   OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT, _MITMPROXY_INTERCEPTION_MODE,
     ///   _MITMPROXY_SSL_INSECURE, _MITMPROXY_EXTRA_PORTS, _DENY_WEBHOOK, _METRICS_EXTRA_ATTRS,

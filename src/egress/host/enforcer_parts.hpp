@@ -37,7 +37,7 @@ struct Enforcer::Parts {
     Status set_webhook(SandboxGuard& guard);
     Awaitable<void> release(std::string id);
     /// The turns of addresses, in which their connections are cut or begin.
-    Awaitable<std::vector<KeyedTurns::Turn>> hold(std::vector<Address> addresses);
+    Awaitable<std::vector<KeyedTurns::Turn>> hold(std::vector<net::Address> addresses);
     Awaitable<void> remove_files(std::filesystem::path directory);
     void settle();
     void follow_policy(SandboxGuard& guard);

@@ -80,14 +80,15 @@ Awaitable<void> finish_cut(std::shared_ptr<HostFilter> filter, rules::Connection
 
 }  // namespace
 
-Awaitable<std::vector<KeyedTurns::Turn>> Enforcer::Parts::hold(std::vector<Address> addresses) {
+Awaitable<std::vector<KeyedTurns::Turn>> Enforcer::Parts::hold(
+    std::vector<net::Address> addresses) {
     // In one order, so that no two wait for each other.
     std::ranges::sort(addresses);
     const auto repeated = std::ranges::unique(addresses);
     addresses.erase(repeated.begin(), repeated.end());
     std::vector<KeyedTurns::Turn> held;
     held.reserve(addresses.size());
-    for (const Address& address : addresses)
+    for (const net::Address& address : addresses)
         held.push_back(co_await turns.take("address " + address.to_string()));
     co_return held;
 }
@@ -161,7 +162,7 @@ Status Enforcer::Parts::put_under_guard(const GuardedSpec& spec, SidecarOptions 
     if (Status set = set_webhook(made); !set) return set;
     SandboxGuard::Surroundings surroundings;
     surroundings.interceptor = interceptor != nullptr;
-    surroundings.leads_to = [this, &made](std::string_view name, const Address& address) {
+    surroundings.leads_to = [this, &made](std::string_view name, const net::Address& address) {
         return filter->leads_to(made, name, address);
     };
     surroundings.metrics = [this, &made] { return metrics_of(made); };

@@ -100,7 +100,7 @@ Status HostFilter::learn_now(SandboxGuard& guard, const std::string& name,
 }
 
 bool HostFilter::leads_to(const SandboxGuard& guard, std::string_view name,
-                          const Address& address) const {
+                          const net::Address& address) const {
     if (guard.resolved.leads_to(name, address, ResolvedNames::Time::clock::now())) return true;
     const std::vector<std::string> names = table_.learned().names(guard.identity.link, address);
     return std::ranges::find(names, name) != names.end();

@@ -46,7 +46,7 @@ class HostFilter final : public dns::AddressSink {
                             std::shared_ptr<const void> scope) override;
     /// Whether a name was resolved to an address for a sandbox, also under an earlier enforcer.
     [[nodiscard]] bool leads_to(const SandboxGuard& guard, std::string_view name,
-                                const Address& address) const;
+                                const net::Address& address) const;
     /// To be called every few seconds: forgets what expired.
     void tend();
 

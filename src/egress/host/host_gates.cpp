@@ -29,7 +29,7 @@ dns::Verdict HostNameGate::judge_chain(dns::ClientId client, const std::vector<s
 }
 
 bool HostNameGate::allows_inner(dns::ClientId client, std::string_view name,
-                                const Address& address) {
+                                const net::Address& address) {
     const GuardPtr guard = guards_.of_client(client);
     return guard && guard->names.allows_inner(client, name, address);
 }

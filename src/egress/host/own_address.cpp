@@ -9,8 +9,8 @@
 
 namespace opensandbox::egress {
 
-bool is_own_address(const Address& given) {
-    const Address address = net::unmapped(given);
+bool is_own_address(const net::Address& given) {
+    const net::Address address = net::unmapped(given);
     if (address.is_loopback() || address.is_unspecified()) return true;
     const boost::asio::ip::udp::endpoint target(address, 9);
     const UniqueFd fd(

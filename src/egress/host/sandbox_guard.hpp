@@ -19,7 +19,7 @@ struct GuardedIdentity {
     GuardedIdentity() = default;
     std::string id;
     std::string link;
-    std::vector<Address> addresses;
+    std::vector<net::Address> addresses;
     ClientId client = 0;  ///< of no other sandbox before or after
     std::string token;
 };

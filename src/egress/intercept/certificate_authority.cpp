@@ -102,9 +102,9 @@ Result<CertificateAuthority> CertificateAuthority::parse(std::string_view certif
                                                          std::string_view key_pem) {
     ERR_clear_error();
     CertificateAuthority made;
-    BioHandle certificate(
+    net::BioHandle certificate(
         BIO_new_mem_buf(certificate_pem.data(), static_cast<int>(certificate_pem.size())));
-    BioHandle key(BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())));
+    net::BioHandle key(BIO_new_mem_buf(key_pem.data(), static_cast<int>(key_pem.size())));
     made.certificate_.reset(PEM_read_bio_X509(certificate.get(), nullptr, nullptr, nullptr));
     if (!made.certificate_) return unfit("no certificate: " + net::take_tls_reason());
     made.key_.reset(PEM_read_bio_PrivateKey(key.get(), nullptr, refuse_password, nullptr));
@@ -147,7 +147,7 @@ Result<CertificateAuthority> CertificateAuthority::load_or_make(const AuthorityF
 Status CertificateAuthority::finish() {
     leaf_key_.reset(EVP_EC_gen("P-256"));
     if (!leaf_key_) return failed("make a key");
-    BioHandle text(BIO_new(BIO_s_mem()));
+    net::BioHandle text(BIO_new(BIO_s_mem()));
     if (PEM_write_bio_X509(text.get(), certificate_.get()) != 1) {
         return failed("write a certificate");
     }
@@ -156,7 +156,7 @@ Status CertificateAuthority::finish() {
 }
 
 Status CertificateAuthority::save(const AuthorityFiles& files) const {
-    BioHandle text(BIO_new(BIO_s_secmem()));
+    net::BioHandle text(BIO_new(BIO_s_secmem()));
     if (PEM_write_bio_PKCS8PrivateKey(text.get(), key_.get(), nullptr, nullptr, 0, nullptr,
                                       nullptr) != 1) {
         return failed("write a key");
@@ -166,7 +166,7 @@ Status CertificateAuthority::save(const AuthorityFiles& files) const {
     return replace_public(files.certificate, certificate_pem_);
 }
 
-Result<CertificateHandle> CertificateAuthority::issue(const std::string& host) const {
+Result<net::CertificateHandle> CertificateAuthority::issue(const std::string& host) const {
     boost::system::error_code not_numeric;
     boost::asio::ip::make_address(host, not_numeric);
     bool named = not_numeric && host.size() < kMaxCommonName;

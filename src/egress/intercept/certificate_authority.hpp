@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "egress/intercept/openssl_handles.hpp"
+#include "net/openssl_handles.hpp"
 
 #include <chrono>
 #include <filesystem>
@@ -35,7 +35,7 @@ class CertificateAuthority {
     [[nodiscard]] Status save(const AuthorityFiles& files) const;
 
     /// A certificate for a name in normal form or an address, for leaf_key().
-    [[nodiscard]] Result<CertificateHandle> issue(const std::string& host) const;
+    [[nodiscard]] Result<net::CertificateHandle> issue(const std::string& host) const;
     [[nodiscard]] EVP_PKEY* leaf_key() const { return leaf_key_.get(); }
 
     static constexpr std::chrono::hours kLeafLife{7 * 24};
@@ -44,9 +44,9 @@ class CertificateAuthority {
     CertificateAuthority() = default;
     Status finish();
 
-    KeyHandle key_;
-    CertificateHandle certificate_;
-    KeyHandle leaf_key_;
+    net::KeyHandle key_;
+    net::CertificateHandle certificate_;
+    net::KeyHandle leaf_key_;
     std::string certificate_pem_;
 };
 

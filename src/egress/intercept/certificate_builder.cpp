@@ -20,7 +20,7 @@ bool set_serial(X509* certificate) {
     if (RAND_bytes(bytes.data(), bytes.size()) != 1) return false;
     bytes[0] &= 0x7f;
     bytes[15] |= 1;
-    std::unique_ptr<BIGNUM, OpensslFree<BN_free>> number(
+    std::unique_ptr<BIGNUM, net::OpensslFree<BN_free>> number(
         BN_bin2bn(bytes.data(), bytes.size(), nullptr));
     return number &&
            BN_to_ASN1_INTEGER(number.get(), X509_get_serialNumber(certificate)) != nullptr;
@@ -69,12 +69,12 @@ CertificateBuilder& CertificateBuilder::extension(int kind, const std::string& v
     if (!good_) return *this;
     X509V3_CTX context;
     X509V3_set_ctx(&context, issuer_, made_.get(), nullptr, nullptr, 0);
-    ExtensionHandle made(X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str()));
+    net::ExtensionHandle made(X509V3_EXT_conf_nid(nullptr, &context, kind, value.c_str()));
     check(made && X509_add_ext(made_.get(), made.get(), -1) == 1);
     return *this;
 }
 
-Result<CertificateHandle> CertificateBuilder::sign(EVP_PKEY* key) {
+Result<net::CertificateHandle> CertificateBuilder::sign(EVP_PKEY* key) {
     check(good_ && X509_sign(made_.get(), key, EVP_sha256()) > 0);
     if (!good_) {
         return Error(ErrorCode::internal, "make a certificate: " + net::take_tls_reason());

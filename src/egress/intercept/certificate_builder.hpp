@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "egress/intercept/openssl_handles.hpp"
+#include "net/openssl_handles.hpp"
 
 #include <chrono>
 #include <string>
@@ -21,12 +21,12 @@ class CertificateBuilder {
     CertificateBuilder& valid_for(std::chrono::seconds life);
     /// As openssl.cnf writes it.
     CertificateBuilder& extension(int kind, const std::string& value);
-    Result<CertificateHandle> sign(EVP_PKEY* key);
+    Result<net::CertificateHandle> sign(EVP_PKEY* key);
 
   private:
     void check(bool done) { good_ = good_ && done; }
 
-    CertificateHandle made_;
+    net::CertificateHandle made_;
     X509* issuer_ = nullptr;
     bool good_ = true;
 };

@@ -78,7 +78,7 @@ Result<SSL*> ClientTls::prepare(const ClientFace& face) {
     auto leaf = leaves_.get(face.host);
     if (!leaf) return leaf.error();
     ERR_clear_error();
-    SslHandle session(SSL_new(context_.get()));
+    net::SslHandle session(SSL_new(context_.get()));
     bool ready = session && SSL_use_certificate(session.get(), *leaf) == 1 &&
                  SSL_use_PrivateKey(session.get(), authority_.leaf_key()) == 1 &&
                  bind_sessions(session.get(), face);

@@ -44,7 +44,7 @@ class ClientTls {
     const CertificateAuthority& authority_;
     LeafCache leaves_;
     SessionTickets tickets_;
-    SslContextHandle context_;
+    net::SslContextHandle context_;
 };
 
 }  // namespace opensandbox::egress

@@ -24,7 +24,7 @@ class LeafCache {
   private:
     struct Entry {
         std::string host;
-        CertificateHandle certificate;
+        net::CertificateHandle certificate;
         std::chrono::system_clock::time_point made;
     };
 

@@ -3,9 +3,9 @@
 #include "egress/intercept/audit.hpp"
 #include "egress/intercept/gate.hpp"
 #include "egress/intercept/idle_watch.hpp"
-#include "egress/intercept/openssl_handles.hpp"
 #include "egress/intercept/request_hook.hpp"
 #include "http/fields.hpp"
+#include "net/openssl_handles.hpp"
 
 #include <optional>
 #include <string>

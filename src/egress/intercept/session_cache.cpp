@@ -18,14 +18,14 @@ void SessionCache::drop(std::list<Entry>::iterator entry) {
     entries_.erase(entry);
 }
 
-void SessionCache::put(const std::string& key, SessionHandle session) {
+void SessionCache::put(const std::string& key, net::SessionHandle session) {
     if (by_key_.count(key) >= kPerKey) drop(by_key_.find(key)->second);
     entries_.push_front({key, std::move(session)});
     by_key_.emplace(entries_.front().key, entries_.begin());
     if (entries_.size() > capacity_) drop(std::prev(entries_.end()));
 }
 
-SessionHandle SessionCache::take(const std::string& key) {
+net::SessionHandle SessionCache::take(const std::string& key) {
     while (true) {
         auto found = by_key_.find(key);
         if (found == by_key_.end()) return nullptr;
@@ -36,7 +36,7 @@ SessionHandle SessionCache::take(const std::string& key) {
             continue;
         }
         SSL_SESSION_up_ref(session);
-        SessionHandle taken(session);
+        net::SessionHandle taken(session);
         if (SSL_SESSION_get_protocol_version(session) >= TLS1_3_VERSION) {
             drop(entry);
         } else {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "egress/intercept/openssl_handles.hpp"
+#include "net/openssl_handles.hpp"
 
 #include <list>
 #include <string>
@@ -14,16 +14,16 @@ class SessionCache {
   public:
     explicit SessionCache(std::size_t capacity) : capacity_(capacity) {}
 
-    void put(const std::string& key, SessionHandle session);
+    void put(const std::string& key, net::SessionHandle session);
     /// A session of TLS 1.3 is handed out once (RFC 8446 appendix C.4), an older one again and
     /// again. Null when there is none.
-    SessionHandle take(const std::string& key);
+    net::SessionHandle take(const std::string& key);
     [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
   private:
     struct Entry {
         std::string key;
-        SessionHandle session;
+        net::SessionHandle session;
     };
     std::size_t capacity_;
     std::list<Entry> entries_;  ///< the most recently used first

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "egress/intercept/openssl_handles.hpp"
+#include "net/openssl_handles.hpp"
 
 #include <array>
 #include <chrono>

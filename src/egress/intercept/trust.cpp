@@ -1,6 +1,7 @@
 #include "egress/intercept/trust.hpp"
 
-#include "egress/intercept/java_trust_store.hpp"
+#include "trust/certificates.hpp"
+#include "trust/java_trust_store.hpp"
 
 #include <openssl/pem.h>
 
@@ -13,9 +14,9 @@ constexpr std::size_t kMaxBundle = 8 * 1024 * 1024;
 constexpr const char* kStorePassword = "changeit";
 
 /// The certificates alone, each written anew: what stands between them is not ours to pass on.
-std::string to_pem(const std::vector<CertificateHandle>& certificates) {
-    BioHandle out(BIO_new(BIO_s_mem()));
-    for (const CertificateHandle& certificate : certificates)
+std::string to_pem(const std::vector<net::CertificateHandle>& certificates) {
+    net::BioHandle out(BIO_new(BIO_s_mem()));
+    for (const net::CertificateHandle& certificate : certificates)
         PEM_write_bio_X509(out.get(), certificate.get());
     char* data = nullptr;
     long size = BIO_get_mem_data(out.get(), &data);
@@ -23,14 +24,14 @@ std::string to_pem(const std::vector<CertificateHandle>& certificates) {
 }
 
 /// The image's roots, and where they were.
-std::vector<CertificateHandle> find_roots(const ReadImageFile& read,
-                                          const std::vector<std::string>& extra,
-                                          std::string& from) {
+std::vector<net::CertificateHandle> find_roots(const ReadImageFile& read,
+                                               const std::vector<std::string>& extra,
+                                               std::string& from) {
     for (const auto* paths : {&extra, &image_bundle_paths()}) {
         for (const std::string& path : *paths) {
             auto content = read(path);
             if (!content || content->size() > kMaxBundle) continue;
-            auto roots = read_certificates(*content);
+            auto roots = trust::read_certificates(*content);
             if (roots.empty()) continue;
             from = path;
             return roots;
@@ -76,15 +77,15 @@ Result<TrustPackage> make_trust_package(const std::string& authority_pem, const 
                                         const std::string& directory,
                                         const std::vector<std::string>& extra_bundles) {
     TrustPackage made;
-    auto authority = read_certificates(authority_pem);
+    auto authority = trust::read_certificates(authority_pem);
     if (authority.empty()) {
         return Error(ErrorCode::invalid_argument, "the egress authority is no certificate");
     }
     auto roots = find_roots(read, extra_bundles, made.roots_from);
     std::string ca = to_pem(authority);
-    for (CertificateHandle& certificate : authority)
+    for (net::CertificateHandle& certificate : authority)
         roots.push_back(std::move(certificate));
-    auto store = make_java_trust_store(roots, kStorePassword);
+    auto store = trust::make_java_trust_store(roots, kStorePassword);
     if (!store) return store.error();
     std::string bundle_path = directory + "/bundle.pem";
     made.files = {{"ca.pem", std::move(ca)},

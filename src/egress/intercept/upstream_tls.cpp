@@ -50,7 +50,7 @@ int on_certificate_request(SSL* session, X509**, EVP_PKEY**) {
 int on_new_session(SSL* session, SSL_SESSION* made) {
     Note* note = note_of(session);
     if (note == nullptr || note->certificate_requested) return 0;
-    note->cache.put(note->key, SessionHandle(made));
+    note->cache.put(note->key, net::SessionHandle(made));
     return 1;
 }
 
@@ -175,7 +175,7 @@ Awaitable<UpstreamConnection> UpstreamTls::secure(net::StreamSocket socket, Upst
 }
 
 bool certificate_names(SSL* session, const std::string& host) {
-    CertificateHandle certificate(SSL_get1_peer_certificate(session));
+    net::CertificateHandle certificate(SSL_get1_peer_certificate(session));
     if (!certificate) return false;
     if (is_address(host)) return X509_check_ip_asc(certificate.get(), host.c_str(), 0) == 1;
     return X509_check_host(certificate.get(), host.data(), host.size(),

@@ -2,8 +2,8 @@
 
 #include "base/error.hpp"
 #include "egress/intercept/gate.hpp"
-#include "egress/intercept/openssl_handles.hpp"
 #include "egress/intercept/session_cache.hpp"
+#include "net/openssl_handles.hpp"
 #include "net/socket_stream.hpp"
 #include "net/tls_context.hpp"
 

@@ -20,16 +20,16 @@ AddressIndex::AddressIndex(const std::vector<Rule>& rules, Action action) : rule
 }
 
 template <class Visit>
-void AddressIndex::visit(const Address& address, unsigned shortest_prefix,
+void AddressIndex::visit(const net::Address& address, unsigned shortest_prefix,
                          const Visit& visit) const {
     for (const unsigned length : address.is_v6() ? lengths_v6_ : lengths_v4_) {
         if (length < shortest_prefix) continue;
-        const auto found = entries_.find(AddressBlock(address, length));
+        const auto found = entries_.find(net::AddressBlock(address, length));
         if (found != entries_.end()) visit(found->second);
     }
 }
 
-std::uint32_t AddressIndex::first(const Address& address, Transport transport,
+std::uint32_t AddressIndex::first(const net::Address& address, Transport transport,
                                   std::uint16_t port) const {
     std::uint32_t lowest = kNone;
     visit(address, 0, [&](const Entry& entry) {
@@ -42,7 +42,7 @@ std::uint32_t AddressIndex::first(const Address& address, Transport transport,
     return lowest;
 }
 
-PortSet AddressIndex::ports(const Address& address, unsigned shortest_prefix) const {
+PortSet AddressIndex::ports(const net::Address& address, unsigned shortest_prefix) const {
     PortSet ports;
     visit(address, shortest_prefix, [&](const Entry& entry) {
         if (!ports.is_all()) ports.add(entry.ports);

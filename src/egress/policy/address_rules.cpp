@@ -1,19 +1,21 @@
 #include "egress/policy/address_rules.hpp"
 
+#include "egress/policy/special_blocks.hpp"
+
 #include <algorithm>
 #include <map>
 
 namespace opensandbox::egress {
 namespace {
 
-using Grouped = std::map<Scope, std::vector<AddressBlock>>;
+using Grouped = std::map<Scope, std::vector<net::AddressBlock>>;
 
 std::vector<ScopedBlocks> to_blocks(Grouped groups) {
     std::vector<ScopedBlocks> out;
     for (auto& [scope, blocks] : groups) {
         ScopedBlocks scoped;
         scoped.scope = scope;
-        for (const AddressBlock& block : without_overlap(std::move(blocks))) {
+        for (const net::AddressBlock& block : without_overlap(std::move(blocks))) {
             (block.is_v6() ? scoped.v6 : scoped.v4).push_back(block);
         }
         out.push_back(std::move(scoped));
@@ -23,7 +25,7 @@ std::vector<ScopedBlocks> to_blocks(Grouped groups) {
     return out;
 }
 
-bool lies_in_special(const AddressBlock& block) {
+bool lies_in_special(const net::AddressBlock& block) {
     const auto special = special_block_of(block.network());
     return special && special->contains(block);
 }

@@ -10,8 +10,8 @@ namespace opensandbox::egress {
 struct ScopedBlocks {
     ScopedBlocks() = default;
     Scope scope;
-    std::vector<AddressBlock> v4;
-    std::vector<AddressBlock> v6;
+    std::vector<net::AddressBlock> v4;
+    std::vector<net::AddressBlock> v6;
     friend bool operator==(const ScopedBlocks&, const ScopedBlocks&) = default;
 };
 

@@ -1,5 +1,7 @@
 #include "egress/policy/effective_policy.hpp"
 
+#include "egress/policy/special_blocks.hpp"
+
 #include <algorithm>
 #include <set>
 
@@ -199,7 +201,7 @@ NameVerdict EffectivePolicy::judge_chain(std::span<const std::string> names) con
     return verdict;
 }
 
-Verdict EffectivePolicy::judge_address(const Address& address, Transport transport,
+Verdict EffectivePolicy::judge_address(const net::Address& address, Transport transport,
                                        std::uint16_t port, bool learned) const {
     Verdict verdict;
     const std::uint32_t denied = denied_.first(address, transport, port);
@@ -221,17 +223,17 @@ Verdict EffectivePolicy::judge_address(const Address& address, Transport transpo
     return verdict;
 }
 
-PortSet EffectivePolicy::allowed_by_address(const Address& address) const {
+PortSet EffectivePolicy::allowed_by_address(const net::Address& address) const {
     PortSet ports = allowed_.ports(address);
     if (!ports.empty()) ports.remove(denied_.ports(address));
     return ports;
 }
 
-PortSet EffectivePolicy::denied_by_address(const Address& address) const {
+PortSet EffectivePolicy::denied_by_address(const net::Address& address) const {
     return denied_.ports(address);
 }
 
-PortSet EffectivePolicy::learnable(const Address& address, const PortSet& granted) const {
+PortSet EffectivePolicy::learnable(const net::Address& address, const PortSet& granted) const {
     PortSet ports = granted;
     if (const auto special = special_block_of(address)) {
         ports.keep(allowed_.ports(address, special->prefix()));

@@ -87,18 +87,18 @@ class EffectivePolicy {
     [[nodiscard]] NameVerdict judge_chain(std::span<const std::string> names) const;
 
     /// `learned` is whether an allowed name gave this address for this port.
-    [[nodiscard]] Verdict judge_address(const Address& address, Transport transport,
+    [[nodiscard]] Verdict judge_address(const net::Address& address, Transport transport,
                                         std::uint16_t port, bool learned = false) const;
 
     /// What rules for addresses allow of this one, after what they deny.
-    [[nodiscard]] PortSet allowed_by_address(const Address& address) const;
+    [[nodiscard]] PortSet allowed_by_address(const net::Address& address) const;
     /// What rules for addresses deny of this one.
-    [[nodiscard]] PortSet denied_by_address(const Address& address) const;
+    [[nodiscard]] PortSet denied_by_address(const net::Address& address) const;
     /// For what an address may be learned from a name that was granted `granted`: never what rules
     /// deny; and of an address that is_special() only what a rule allows for it or for a network
     /// within the same special one (rebinding protection and its opt-out: 10.0.0.0/8 opens,
     /// 0.0.0.0/0 does not).
-    [[nodiscard]] PortSet learnable(const Address& address, const PortSet& granted) const;
+    [[nodiscard]] PortSet learnable(const net::Address& address, const PortSet& granted) const;
 
   private:
     [[nodiscard]] NameVerdict by_rule(std::uint32_t index) const;

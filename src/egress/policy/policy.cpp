@@ -55,15 +55,15 @@ void PolicyRule::expand(std::vector<Rule>& out) const {
         if (target) out.emplace_back(action, *target);
         return;
     }
-    std::vector<AddressBlock> blocks;
+    std::vector<net::AddressBlock> blocks;
     if (target) {
         blocks.push_back(target->block());
     } else {
-        blocks.emplace_back(Address(boost::asio::ip::address_v4()), 0);
-        blocks.emplace_back(Address(boost::asio::ip::address_v6()), 0);
+        blocks.emplace_back(net::Address(boost::asio::ip::address_v4()), 0);
+        blocks.emplace_back(net::Address(boost::asio::ip::address_v6()), 0);
     }
     for (const PortRange& range : stretches(ports)) {
-        for (const AddressBlock& block : blocks)
+        for (const net::AddressBlock& block : blocks)
             out.emplace_back(action, Target::of_tcp_ports(block, range));
     }
 }

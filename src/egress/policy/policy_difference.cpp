@@ -39,7 +39,7 @@ PortSet without(PortSet from, const PortSet& what) {
     return from;
 }
 
-PortSet permitted(const EffectivePolicy& policy, const Address& address, bool learned) {
+PortSet permitted(const EffectivePolicy& policy, const net::Address& address, bool learned) {
     const bool open = learned || policy.default_action() == Action::allow;
     if (!open) return policy.allowed_by_address(address);
     return without(PortSet::all(), policy.denied_by_address(address));
@@ -75,15 +75,15 @@ PortSet PolicyDifference::lost(std::string_view name) const {
     return without(before_.judge_name(name).granted, after_.judge_name(name).granted);
 }
 
-PortSet PolicyDifference::lost(const Address& address, bool learned) const {
+PortSet PolicyDifference::lost(const net::Address& address, bool learned) const {
     return without(permitted(before_, address, learned), permitted(after_, address, learned));
 }
 
-std::vector<AddressBlock> PolicyDifference::blocks() const {
-    std::vector<AddressBlock> blocks;
+std::vector<net::AddressBlock> PolicyDifference::blocks() const {
+    std::vector<net::AddressBlock> blocks;
     if (default_changed_ && after_.default_action() == Action::deny) {
-        blocks.emplace_back(Address(boost::asio::ip::address_v4()), 0);
-        blocks.emplace_back(Address(boost::asio::ip::address_v6()), 0);
+        blocks.emplace_back(net::Address(boost::asio::ip::address_v4()), 0);
+        blocks.emplace_back(net::Address(boost::asio::ip::address_v6()), 0);
         return blocks;
     }
     for (const auto* rules : {&added_, &removed_}) {

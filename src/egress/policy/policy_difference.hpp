@@ -24,11 +24,11 @@ class PolicyDifference {
     /// What a name was granted and no longer is; empty when nothing was lost.
     [[nodiscard]] PortSet lost(std::string_view name) const;
     /// The same for an address; `learned` is whether an allowed name gave it, before and after.
-    [[nodiscard]] PortSet lost(const Address& address, bool learned) const;
+    [[nodiscard]] PortSet lost(const net::Address& address, bool learned) const;
 
     /// Networks in which an address may have lost something: those of changed rules; all addresses
     /// when the default action went from allow to deny. Without overlap.
-    [[nodiscard]] std::vector<AddressBlock> blocks() const;
+    [[nodiscard]] std::vector<net::AddressBlock> blocks() const;
 
   private:
     const EffectivePolicy& before_;

@@ -159,7 +159,7 @@ Result<Target> Target::parse(std::string_view text) {
         if (!scope) return scope.error();
         target.scope_ = *scope;
     }
-    const Result<AddressBlock> block = AddressBlock::parse(parts->host);
+    const Result<net::AddressBlock> block = net::AddressBlock::parse(parts->host);
     if (block) {
         if (parts->bracketed && !block->is_v6()) return invalid("only IPv6 has brackets");
         target.kind_ = Kind::address;
@@ -187,7 +187,7 @@ Result<Target> Target::parse(std::string_view text) {
     return target;
 }
 
-Target Target::of_tcp_ports(const AddressBlock& block, PortRange ports) {
+Target Target::of_tcp_ports(const net::AddressBlock& block, PortRange ports) {
     Target target;
     target.kind_ = Kind::address;
     target.block_ = block;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "egress/policy/address_block.hpp"
 #include "egress/policy/port_set.hpp"
+#include "net/address_block.hpp"
 
 #include <optional>
 #include <string>
@@ -31,13 +31,13 @@ class Target {
     static Result<Target> parse(std::string_view text);
 
     /// TCP ports of an address or network.
-    static Target of_tcp_ports(const AddressBlock& block, PortRange ports);
+    static Target of_tcp_ports(const net::AddressBlock& block, PortRange ports);
 
     [[nodiscard]] Kind kind() const { return kind_; }
     /// Of a name or a wildcard: lower case, without "*." and port.
     [[nodiscard]] const std::string& name() const { return name_; }
     /// Of an address: the address or network.
-    [[nodiscard]] const AddressBlock& block() const { return *block_; }
+    [[nodiscard]] const net::AddressBlock& block() const { return *block_; }
     [[nodiscard]] const Scope& scope() const { return scope_; }
     /// As it was written, without white space and without the name's last dot.
     [[nodiscard]] const std::string& text() const { return text_; }
@@ -49,7 +49,7 @@ class Target {
 
     Kind kind_ = Kind::name;
     std::string name_;
-    std::optional<AddressBlock> block_;
+    std::optional<net::AddressBlock> block_;
     Scope scope_;
     std::string text_;
 };

@@ -1,6 +1,6 @@
 #include "egress/rules/policy_rules.hpp"
 
-#include "egress/policy/address_block.hpp"
+#include "egress/policy/special_blocks.hpp"
 #include "egress/rules/ports.hpp"
 
 #include <netinet/in.h>
@@ -215,7 +215,7 @@ std::string PolicyRules::digest() const {
 const std::vector<Prefix>& private_ranges() {
     static const std::vector<Prefix> ranges = [] {
         std::vector<Prefix> made;
-        for (const AddressBlock& block : special_blocks())
+        for (const net::AddressBlock& block : special_blocks())
             made.emplace_back(block.network(), block.prefix());
         return made;
     }();

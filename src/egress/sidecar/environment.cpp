@@ -138,7 +138,7 @@ void read_dns(Reader& reader, SidecarOptions& options) {
     }
     options.block_doh = reader.truthy("BLOCK_DOH_443");
     for (const std::string_view item : split_list(reader.egress("DOH_BLOCKLIST"))) {
-        if (const auto block = AddressBlock::parse(item)) {
+        if (const auto block = net::AddressBlock::parse(item)) {
             options.doh_blocklist.push_back(*block);
         } else {
             reader.warn("DOH_BLOCKLIST", std::string(item) + " is no address and is ignored");
@@ -236,7 +236,7 @@ void read_vault(Reader& reader, SidecarOptions& options) {
     options.vault_requires_scoped_match = reader.truthy("CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH");
     for (const std::string_view item :
          split_list(reader.egress("CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS"))) {
-        const auto block = AddressBlock::parse(item);
+        const auto block = net::AddressBlock::parse(item);
         if (!block) {
             return reader.fail("CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS",
                                std::string(item) + ": " + block.error().message());

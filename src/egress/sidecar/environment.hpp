@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "egress/policy/address_block.hpp"
+#include "net/address_block.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -18,14 +18,14 @@ namespace opensandbox::egress {
 /// An address and a port, or all addresses.
 struct ListenAddress {
     ListenAddress() = default;
-    std::optional<Address> address;  ///< empty: all of both families
+    std::optional<net::Address> address;  ///< empty: all of both families
     std::uint16_t port = 18080;
 };
 
 /// A DNS server.
 struct DnsUpstream {
-    DnsUpstream(Address a, std::uint16_t p) : address(std::move(a)), port(p) {}
-    Address address;
+    DnsUpstream(net::Address a, std::uint16_t p) : address(std::move(a)), port(p) {}
+    net::Address address;
     std::uint16_t port;
     friend bool operator==(const DnsUpstream&, const DnsUpstream&) = default;
 };
@@ -48,13 +48,13 @@ struct SidecarOptions {
     std::string sandbox_id;
     std::vector<std::pair<std::string, std::string>> extra_attributes;
 
-    std::vector<Address> nameserver_exempt;
+    std::vector<net::Address> nameserver_exempt;
     std::vector<DnsUpstream> dns_upstreams;  ///< empty: those of resolv.conf
     std::chrono::seconds dns_timeout{5};
     std::string dns_probe = ".";
     std::chrono::seconds dns_probe_interval{30};
     bool block_doh = false;
-    std::vector<AddressBlock> doh_blocklist;  ///< empty with block_doh: all of TCP port 443
+    std::vector<net::AddressBlock> doh_blocklist;  ///< empty with block_doh: all of TCP port 443
 
     bool intercept = false;
     std::uint16_t intercept_port = 18081;
@@ -71,7 +71,7 @@ struct SidecarOptions {
 
     bool vault_requires_tls = false;
     bool vault_requires_scoped_match = false;
-    std::vector<AddressBlock> vault_trusted_proxies;
+    std::vector<net::AddressBlock> vault_trusted_proxies;
 };
 
 struct ParsedEnvironment {

@@ -79,8 +79,8 @@ std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t f
     return number;
 }
 
-std::optional<Address> parse_literal(std::string_view text) {
-    const auto block = AddressBlock::parse(text);
+std::optional<net::Address> parse_literal(std::string_view text) {
+    const auto block = net::AddressBlock::parse(text);
     if (!block || text.find('/') != text.npos) return std::nullopt;
     return block->network();
 }

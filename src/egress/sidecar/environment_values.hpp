@@ -22,7 +22,7 @@ bool is_truthy(std::string_view text);
 std::optional<std::uint32_t> parse_number(std::string_view text, std::uint32_t first,
                                           std::uint32_t last);
 /// An IPv4 or IPv6 address without scope and brackets.
-std::optional<Address> parse_literal(std::string_view text);
+std::optional<net::Address> parse_literal(std::string_view text);
 /// Go's host:port with a literal address, localhost, or no host.
 std::optional<ListenAddress> parse_listen_address(std::string_view text);
 /// "ip", "ip:port", "[v6]", "[v6]:port", "v6"; port 53 unless it says.

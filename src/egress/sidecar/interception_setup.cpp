@@ -89,7 +89,7 @@ Status Sidecar::Parts::start_interception() {
     if (!authority) return authority.error();
     gate = std::make_unique<TargetGate>(
         *policies,
-        [this](std::string_view name, const Address& address) {
+        [this](std::string_view name, const net::Address& address) {
             return filter->leads_to(name, address);
         },
         passed, settings.options.credential_bound ? vault.get() : nullptr);

@@ -34,13 +34,13 @@ OwnConnector::OwnConnector(asio::any_io_executor executor, dns::UpstreamSettings
       dialer_(in_time(std::move(dial))),
       permits_(std::move(permits)) {}
 
-Awaitable<Result<std::vector<Address>>> OwnConnector::resolve(std::string host) {
+Awaitable<Result<std::vector<net::Address>>> OwnConnector::resolve(std::string host) {
     boost::system::error_code no_address;
-    const Address literal = boost::asio::ip::make_address(host, no_address);
-    if (!no_address) co_return std::vector<Address>{literal};
+    const net::Address literal = boost::asio::ip::make_address(host, no_address);
+    if (!no_address) co_return std::vector<net::Address>{literal};
     const Result<std::string> name = parse_host_name(host);
     if (!name) co_return name.error();
-    std::vector<Address> found;
+    std::vector<net::Address> found;
     for (const std::uint16_t type : {net::dns::kTypeA, net::dns::kTypeAaaa}) {
         dns::UpstreamQuestion question;
         question.name = wire_name(*name);
@@ -56,10 +56,10 @@ Awaitable<Result<std::vector<Address>>> OwnConnector::resolve(std::string host) 
 
 Awaitable<Result<std::unique_ptr<net::Stream>>> OwnConnector::connect(
     std::shared_ptr<OwnConnector> self, http::Origin origin) {
-    const Result<std::vector<Address>> addresses = co_await self->resolve(origin.host);
+    const Result<std::vector<net::Address>> addresses = co_await self->resolve(origin.host);
     if (!addresses) co_return addresses.error();
     Error last;
-    for (const Address& address : *addresses) {
+    for (const net::Address& address : *addresses) {
         if (self->permits_ && !self->permits_(address)) {
             last = Error(ErrorCode::permission_denied, address.to_string() + " is not to be met");
             continue;

@@ -3,8 +3,8 @@
 #include "egress/dns/forwarder.hpp"
 #include "egress/intercept/dialer.hpp"
 #include "egress/intercept/upstream_tls.hpp"
-#include "egress/policy/address_block.hpp"
 #include "http/client.hpp"
+#include "net/address_block.hpp"
 
 #include <memory>
 #include <string>
@@ -17,7 +17,7 @@ namespace opensandbox::egress {
 class OwnConnector : public std::enable_shared_from_this<OwnConnector> {
   public:
     /// Whether it may connect there.
-    using Permits = std::function<bool(const Address& address)>;
+    using Permits = std::function<bool(const net::Address& address)>;
     /// Without `permits` it may connect to all.
     OwnConnector(asio::any_io_executor executor, dns::UpstreamSettings upstream, DialSettings dial,
                  Permits permits = {});
@@ -31,7 +31,7 @@ class OwnConnector : public std::enable_shared_from_this<OwnConnector> {
         std::shared_ptr<OwnConnector> self, http::Origin origin);
 
   private:
-    Awaitable<Result<std::vector<Address>>> resolve(std::string host);
+    Awaitable<Result<std::vector<net::Address>>> resolve(std::string host);
     Awaitable<Result<std::unique_ptr<net::Stream>>> secure(net::StreamSocket socket,
                                                            http::Origin origin);
 

@@ -25,20 +25,20 @@ bool ends_with_loopback(std::string_view forwarded_for) {
     while (last.starts_with(' '))
         last.remove_prefix(1);
     boost::system::error_code failed;
-    const Address client = boost::asio::ip::make_address(last, failed);
+    const net::Address client = boost::asio::ip::make_address(last, failed);
     return !failed && net::unmapped(client).is_loopback();
 }
 
 }  // namespace
 
 bool is_private_transport(const WriteTransport& transport,
-                          const std::vector<AddressBlock>& trusted_proxies) {
+                          const std::vector<net::AddressBlock>& trusted_proxies) {
     if (transport.tls) return true;
-    const Address peer = net::unmapped(transport.peer);
+    const net::Address peer = net::unmapped(transport.peer);
     const bool here = peer.is_loopback();
     if (transport.forwarded_proto.empty() && transport.forwarded_for.empty()) return here;
     if (http::equal_ignoring_case(transport.forwarded_proto, "https")) {
-        return here || std::ranges::any_of(trusted_proxies, [&](const AddressBlock& block) {
+        return here || std::ranges::any_of(trusted_proxies, [&](const net::AddressBlock& block) {
                    return block.contains(peer);
                });
     }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "egress/policy/address_block.hpp"
+#include "net/address_block.hpp"
 
 #include <optional>
 #include <string_view>
@@ -25,7 +25,7 @@ std::optional<std::string_view> missing_condition(const VaultConditions& conditi
 /// How a request came.
 struct WriteTransport {
     WriteTransport() = default;
-    Address peer;
+    net::Address peer;
     bool tls = false;
     /// X-Forwarded-Proto, "" when there is none.
     std::string_view forwarded_proto;
@@ -38,7 +38,7 @@ struct WriteTransport {
 /// have had them from this host as well. For when REQUIRE_TLS is on; else the reply is 426 with
 /// kNeedsTls.
 bool is_private_transport(const WriteTransport& transport,
-                          const std::vector<AddressBlock>& trusted_proxies);
+                          const std::vector<net::AddressBlock>& trusted_proxies);
 
 inline constexpr std::string_view kNeedsTls = "credential vault writes require TLS";
 

@@ -2,8 +2,8 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
-#include "egress/policy/address_block.hpp"
 #include "model/quota.hpp"
+#include "net/address_block.hpp"
 #include "registry/options.hpp"
 #include "runtime/docker/docker_options.hpp"
 #include "runtime/native/records/warm_options.hpp"
@@ -83,7 +83,7 @@ struct Config {
     std::int64_t limit_connections = 16384;  ///< at once
     std::int64_t timeout_send = 60;  ///< seconds that a client without a key may take nothing
     /// Whose X-Forwarded-For, -Proto and -Host are believed; empty: nobody's.
-    std::vector<egress::AddressBlock> trusted_proxies;
+    std::vector<net::AddressBlock> trusted_proxies;
 
     // [proxy]
     bool resolve_internal = true;  ///< the proxy goes to a sandbox's own address where it has one

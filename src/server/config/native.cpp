@@ -1,6 +1,6 @@
-#include "agent/code/warm_program.hpp"
 #include "image/store.hpp"
 #include "model/resource_quantity.hpp"
+#include "model/warm_program.hpp"
 #include "net/ipv6_range.hpp"
 #include "server/config/sections.hpp"
 
@@ -104,7 +104,7 @@ void read_warm_image(ConfigReader& reader, std::string_view name, const toml::no
         std::ostringstream text;
         text << toml::json_formatter{*programs};
         image.programs = text.str();
-        if (auto parsed = agent::parse_warm_programs(image.programs); !parsed)
+        if (auto parsed = model::parse_warm_programs(image.programs); !parsed)
             own.fail("image.programs", "must be such a list: " + parsed.error().message());
     }
     if (const std::string& errors = own.errors(); !errors.empty()) {

@@ -8,7 +8,7 @@ void read_trusted_proxies(ConfigReader& reader, Config& config) {
     std::vector<std::string> texts;
     reader.texts(key, texts);
     for (const std::string& text : texts) {
-        auto block = egress::AddressBlock::parse(text);
+        auto block = net::AddressBlock::parse(text);
         if (!block) {
             return reader.fail(key, "must be a list of addresses and networks; \"" + text + "\" " +
                                         block.error().message());

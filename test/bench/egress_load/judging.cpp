@@ -49,7 +49,7 @@ struct Questions {
     }
 
     std::vector<std::string> named, below, unknown;
-    std::vector<Address> addresses, strangers;
+    std::vector<net::Address> addresses, strangers;
 };
 
 }  // namespace
@@ -70,7 +70,7 @@ void judge(const Arguments& arguments) {
     const auto request = [&](const std::string& asked) {
         return policy.judge_name(asked, Transport::tcp, 443).allowed;
     };
-    const auto address = [&](const Address& asked) {
+    const auto address = [&](const net::Address& asked) {
         return policy.judge_address(asked, Transport::tcp, 443).allowed;
     };
     measure(figures, "name", questions.named, name);

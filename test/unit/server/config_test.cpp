@@ -1,6 +1,6 @@
 #include "server/config/config.hpp"
 
-#include "agent/code/warm_program.hpp"
+#include "model/warm_program.hpp"
 #include "server/serve_options.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
@@ -127,7 +127,7 @@ else = 1
     REQUIRE(config->warm.images.size() == 1);
     const auto& warm = config->warm.images.at("python:3.12");
     REQUIRE(warm.pool == runtime::native::PoolSettings{2, 3, 60});
-    auto programs = agent::parse_warm_programs(warm.programs);
+    auto programs = model::parse_warm_programs(warm.programs);
     REQUIRE(programs.has_value());
     REQUIRE(programs->front().imports == std::vector<std::string>{"json"});
     REQUIRE(config->ignored.empty());

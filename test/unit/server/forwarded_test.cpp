@@ -7,10 +7,10 @@ using namespace opensandbox::server;
 
 namespace {
 
-std::vector<egress::AddressBlock> blocks(std::initializer_list<const char*> texts) {
-    std::vector<egress::AddressBlock> made;
+std::vector<net::AddressBlock> blocks(std::initializer_list<const char*> texts) {
+    std::vector<net::AddressBlock> made;
     for (const char* text : texts)
-        made.push_back(egress::AddressBlock::parse(text).value());
+        made.push_back(net::AddressBlock::parse(text).value());
     return made;
 }
 

@@ -109,7 +109,8 @@ bool WarmInterpreter::alive() const {
            info.si_pid == 0;
 }
 
-Result<WarmInterpreter> WarmInterpreter::start(const WarmProgram& program, const Place& place,
+Result<WarmInterpreter> WarmInterpreter::start(const model::WarmProgram& program,
+                                               const Place& place,
                                                std::chrono::milliseconds limit) {
     const Driver* driver = find_driver(program.language);
     if (!driver) return Error(ErrorCode::not_found, "unknown language: " + program.language);
@@ -153,7 +154,7 @@ Result<WarmInterpreter> WarmInterpreter::start(const WarmProgram& program, const
     return warm;
 }
 
-Status WarmInterpreter::load(const WarmProgram& program, Clock::time_point deadline) {
+Status WarmInterpreter::load(const model::WarmProgram& program, Clock::time_point deadline) {
     const Driver& driver = *find_driver(program.language);
     std::string frames;
     for (std::string_view text : {driver.program, driver.library}) {

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "agent/code/warm_program.hpp"
 #include "agent/process/environment.hpp"
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
+#include "model/warm_program.hpp"
 
 #include <sys/types.h>
 
@@ -29,7 +29,7 @@ class WarmInterpreter {
 
     /// Starts it, loads what the program says and waits until it is ready. Blocks, at most `limit`;
     /// for processes without an event loop. Errors name the module that cannot be loaded.
-    static Result<WarmInterpreter> start(const WarmProgram& program, const Place& place,
+    static Result<WarmInterpreter> start(const model::WarmProgram& program, const Place& place,
                                          std::chrono::milliseconds limit);
     WarmInterpreter(WarmInterpreter&& other) noexcept;
     WarmInterpreter& operator=(WarmInterpreter&& other) noexcept;
@@ -53,7 +53,7 @@ class WarmInterpreter {
 
   private:
     WarmInterpreter() = default;
-    Status load(const WarmProgram& program, std::chrono::steady_clock::time_point deadline);
+    Status load(const model::WarmProgram& program, std::chrono::steady_clock::time_point deadline);
     Status exchange(std::string_view frames, std::chrono::steady_clock::time_point deadline);
     void kill();
 

@@ -74,7 +74,7 @@ Beginning begin(const SlotTerms& terms) {
 /// Starts the programs that the image declares.
 void start_programs(Beginning& beginning) {
     if (beginning.request.warm.empty()) return;
-    auto programs = agent::parse_warm_programs(beginning.request.warm);
+    auto programs = model::parse_warm_programs(beginning.request.warm);
     if (!programs) fail(0, programs.error());
     agent::WarmInterpreter::Place place;
     place.environment = agent::Environment(beginning.activated.environment(beginning.request));
@@ -84,7 +84,7 @@ void start_programs(Beginning& beginning) {
         place.directory = directory;
     place.uid = beginning.activated.uid;
     place.gid = beginning.activated.gid;
-    for (const agent::WarmProgram& program : *programs) {
+    for (const model::WarmProgram& program : *programs) {
         auto started = agent::WarmInterpreter::start(program, place, program_timeout);
         if (!started) fail(0, started.error());
         beginning.warm.push_back(std::move(*started));

@@ -1,11 +1,11 @@
 #include "runtime/native/server/request_plan.hpp"
 
-#include "agent/code/warm_program.hpp"
-#include "agent/hooks/hook_plan.hpp"
 #include "base/log.hpp"
 #include "image/digest.hpp"
+#include "model/hook_plan.hpp"
 #include "model/lifecycle_hooks.hpp"
 #include "model/resource_quantity.hpp"
+#include "model/warm_program.hpp"
 #include "runtime/bucket_command.hpp"
 #include "runtime/host_volume.hpp"
 #include "runtime/native/server/egress_plan.hpp"
@@ -100,7 +100,7 @@ Status add_requests(const model::StringMap& wanted, CreateRequest& request) {
 Status add_hooks(const SandboxSpec& spec, CreateRequest& request) {
     if (!spec.hooks) return {};
     request.hooks = model::to_json(*spec.hooks);
-    const auto plan = agent::HookPlan::parse(request.hooks);
+    const auto plan = model::HookPlan::parse(request.hooks);
     if (!plan) return plan.error().as("SANDBOX::INVALID_PARAMETER");
     if (plan->pre_start) {
         request.start_seconds = static_cast<std::uint32_t>(plan->pre_start->timeout.count()) + 10;
@@ -317,7 +317,7 @@ void RequestPlanner::add_warm(const std::map<std::string, std::string>& labels,
     const auto label = labels.find(warm_label);
     if (programs.empty() && label != labels.end()) programs = label->second;
     if (programs.empty() || pool.max == 0) return;
-    if (auto parsed = agent::parse_warm_programs(programs); !parsed) {
+    if (auto parsed = model::parse_warm_programs(programs); !parsed) {
         log::warn("an image's warm programs are not understood",
                   {{"image", request.image}, {"reason", parsed.error().message()}});
         return;

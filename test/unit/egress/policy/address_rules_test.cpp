@@ -12,9 +12,9 @@ std::string texts(const std::vector<ScopedBlocks>& list) {
     std::string out;
     for (const ScopedBlocks& scoped : list) {
         out += "(" + scoped.scope.to_string() + ")";
-        for (const AddressBlock& block : scoped.v4)
+        for (const net::AddressBlock& block : scoped.v4)
             out += " " + block.to_string();
-        for (const AddressBlock& block : scoped.v6)
+        for (const net::AddressBlock& block : scoped.v6)
             out += " " + block.to_string();
         out += "; ";
     }

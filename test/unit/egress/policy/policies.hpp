@@ -62,7 +62,7 @@ inline std::string texts(const std::vector<PolicyRule>& list) {
     return out;
 }
 
-inline Address address(std::string_view text) {
+inline net::Address address(std::string_view text) {
     return boost::asio::ip::make_address(text);
 }
 

@@ -192,7 +192,7 @@ TEST_CASE("where a vault must be written safely, plain HTTP from elsewhere is no
             before(settings);
             if (trusted) {
                 settings.options.vault_trusted_proxies = {
-                    AddressBlock::parse("172.30.0.1").value()};
+                    net::AddressBlock::parse("172.30.0.1").value()};
             }
         };
         world.with_sidecar([&](Sidecar& sidecar) -> Awaitable<void> {

@@ -24,7 +24,7 @@ TEST_CASE("a vault needs all that its promises rest on") {
 }
 
 TEST_CASE("secrets come over TLS, from this host or through a trusted proxy") {
-    const std::vector<AddressBlock> trusted{AddressBlock::parse("10.0.0.0/8").value()};
+    const std::vector<net::AddressBlock> trusted{net::AddressBlock::parse("10.0.0.0/8").value()};
     const auto may = [&](std::string_view peer, bool tls, std::string_view proto) {
         WriteTransport transport;
         transport.peer = address(peer);
