@@ -3,7 +3,7 @@
 #include "server/api/request_body.hpp"
 #include "server/api/services.hpp"
 #include "server/error_response.hpp"
-#include "server/proxy_rules.hpp"
+#include "server/proxy/proxy_rules.hpp"
 
 namespace opensandbox::server {
 namespace {

@@ -1,7 +1,7 @@
 #include "base/state_directory.hpp"
-#include "server/api_key.hpp"
-#include "server/app.hpp"
+#include "server/api/app.hpp"
 #include "server/auth.hpp"
+#include "server/role/api_key.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "json/document.hpp"
-#include "server/app.hpp"
+#include "server/api/app.hpp"
 #include "support/http_fixture.hpp"
 #include "unit/lifecycle/lifecycle_fixture.hpp"
 

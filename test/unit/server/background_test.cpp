@@ -1,7 +1,7 @@
 #include "server/background/background.hpp"
 
 #include "server/background/log_files.hpp"
-#include "server/startup_prompt.hpp"
+#include "server/role/startup_prompt.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
 #include "unit/server/app_fixture.hpp"

@@ -1,7 +1,7 @@
 #include "server/config/config.hpp"
 
 #include "model/warm_program.hpp"
-#include "server/serve_options.hpp"
+#include "server/role/serve_options.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
 

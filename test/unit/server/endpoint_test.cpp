@@ -1,5 +1,5 @@
-#include "server/endpoint_address.hpp"
-#include "server/proxy_rules.hpp"
+#include "server/proxy/endpoint_address.hpp"
+#include "server/proxy/proxy_rules.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "server/forwarded.hpp"
+#include "server/proxy/forwarded.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 #include "http/access_path.hpp"
-#include "server/endpoint_address.hpp"
 #include "server/list_query.hpp"
-#include "server/proxy_rules.hpp"
+#include "server/proxy/endpoint_address.hpp"
+#include "server/proxy/proxy_rules.hpp"
 #include "server/server_metrics.hpp"
 #include "support/catch_result.hpp"
 

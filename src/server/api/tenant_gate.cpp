@@ -1,4 +1,4 @@
-#include "server/app.hpp"
+#include "server/api/app.hpp"
 #include "server/auth.hpp"
 #include "server/error_response.hpp"
 

@@ -1,4 +1,4 @@
-#include "server/api_key.hpp"
+#include "server/role/api_key.hpp"
 
 #include "base/identifier.hpp"
 #include "base/state_directory.hpp"

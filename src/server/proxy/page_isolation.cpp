@@ -1,4 +1,4 @@
-#include "server/page_isolation.hpp"
+#include "server/proxy/page_isolation.hpp"
 
 #include "server/error_response.hpp"
 

@@ -1,4 +1,4 @@
-#include "server/startup_prompt.hpp"
+#include "server/role/startup_prompt.hpp"
 
 #include <cstdio>
 #include <poll.h>

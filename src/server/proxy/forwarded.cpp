@@ -1,4 +1,4 @@
-#include "server/forwarded.hpp"
+#include "server/proxy/forwarded.hpp"
 
 #include "net/unmapped_address.hpp"
 

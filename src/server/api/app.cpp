@@ -1,4 +1,4 @@
-#include "server/app.hpp"
+#include "server/api/app.hpp"
 
 #include "base/identifier.hpp"
 #include "base/log.hpp"

@@ -3,7 +3,7 @@
 #include "base/error.hpp"
 #include "http/message.hpp"
 #include "model/endpoints.hpp"
-#include "server/forwarded.hpp"
+#include "server/proxy/forwarded.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -1,6 +1,6 @@
 #include "base/unique_fd.hpp"
 #include "server/config/config.hpp"
-#include "server/serve.hpp"
+#include "server/role/serve.hpp"
 
 #include <cerrno>
 #include <cstdio>

@@ -7,10 +7,10 @@
 #include "server/api/request_body.hpp"
 #include "server/api/services.hpp"
 #include "server/auth.hpp"
-#include "server/endpoint_address.hpp"
 #include "server/error_response.hpp"
-#include "server/page_isolation.hpp"
-#include "server/proxy_rules.hpp"
+#include "server/proxy/endpoint_address.hpp"
+#include "server/proxy/page_isolation.hpp"
+#include "server/proxy/proxy_rules.hpp"
 
 namespace opensandbox::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/proxy_rules.hpp"
+#include "server/proxy/proxy_rules.hpp"
 
 #include "http/access_path.hpp"
 

@@ -1,11 +1,11 @@
-#include "server/endpoint_address.hpp"
+#include "server/proxy/endpoint_address.hpp"
 
 #include "base/unique_fd.hpp"
 #include "http/access_path.hpp"
 #include "http/message.hpp"
 #include "http/sdk_agent.hpp"
 #include "server/auth.hpp"
-#include "server/proxy_rules.hpp"
+#include "server/proxy/proxy_rules.hpp"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>

@@ -1,4 +1,4 @@
-#include "server/serve_options.hpp"
+#include "server/role/serve_options.hpp"
 
 #include <array>
 #include <charconv>
