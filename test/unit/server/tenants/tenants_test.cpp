@@ -1,7 +1,7 @@
 #include "server/tenants/file_tenants.hpp"
 #include "server/tenants/http_tenants.hpp"
 #include "support/catch_result.hpp"
-#include "unit/server/app_fixture.hpp"
+#include "unit/server/api/app_fixture.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,7 +1,7 @@
 #include "server/renew/intent_queue.hpp"
 #include "server/renew/renew_intent.hpp"
 #include "support/catch_result.hpp"
-#include "unit/server/app_fixture.hpp"
+#include "unit/server/api/app_fixture.hpp"
 
 #include <catch2/catch.hpp>
 

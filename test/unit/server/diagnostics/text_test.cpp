@@ -1,5 +1,6 @@
-#include "server/diagnostics/query.hpp"
 #include "server/diagnostics/text.hpp"
+
+#include "server/diagnostics/query.hpp"
 
 #include <catch2/catch.hpp>
 

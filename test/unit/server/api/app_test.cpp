@@ -1,4 +1,4 @@
-#include "unit/server/app_fixture.hpp"
+#include "unit/server/api/app_fixture.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,6 +1,7 @@
+#include "server/auth.hpp"
+
 #include "base/state_directory.hpp"
 #include "server/api/app.hpp"
-#include "server/auth.hpp"
 #include "server/role/api_key.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"

@@ -4,7 +4,7 @@
 #include "server/role/startup_prompt.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
-#include "unit/server/app_fixture.hpp"
+#include "unit/server/api/app_fixture.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,5 +1,5 @@
 #include "image/directory_archive.hpp"
-#include "unit/server/app_fixture.hpp"
+#include "unit/server/api/app_fixture.hpp"
 
 #include <catch2/catch.hpp>
 
