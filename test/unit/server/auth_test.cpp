@@ -1,16 +1,6 @@
 #include "server/auth.hpp"
 
-#include "base/state_directory.hpp"
-#include "server/api/app.hpp"
-#include "server/role/api_key.hpp"
-#include "support/catch_result.hpp"
-#include "support/scratch_directory.hpp"
-
 #include <catch2/catch.hpp>
-#include <sys/stat.h>
-
-#include <cstdlib>
-#include <fstream>
 
 using namespace opensandbox;
 using namespace opensandbox::server;
@@ -27,13 +17,6 @@ int status(const http::RequestHead& head, std::string_view key = "secret") {
     auto refusal = refuse(head, key);
     return refusal ? refusal->head.status : 200;
 }
-
-/// Sets an environment variable for one test.
-struct Variable {
-    Variable(const char* n, const char* value) : name(n) { ::setenv(name, value, 1); }
-    ~Variable() { ::unsetenv(name); }
-    const char* name;
-};
 
 }  // namespace
 
@@ -91,52 +74,5 @@ TEST_CASE("the startup guard lets nobody listen in the open without a key") {
         INFO(host);
         REQUIRE(startup_refusal(host, "", ""));
         REQUIRE(startup_refusal(host, "", "yes"));
-    }
-}
-
-TEST_CASE("the key comes from the environment, the configuration, or a private file") {
-    test_support::ScratchDirectory scratch;
-    Config config;
-    auto made = resolve_api_key(config, scratch.path);
-    REQUIRE(made);
-    REQUIRE(made->size() == 32);
-    struct stat info{};
-    REQUIRE(::stat(api_key_file(scratch.path).c_str(), &info) == 0);
-    REQUIRE((info.st_mode & 0777) == 0600);
-    REQUIRE(*resolve_api_key(config, scratch.path) == *made);
-    config.api_key = "configured";
-    REQUIRE(*resolve_api_key(config, scratch.path) == "configured");
-    Variable set("OPENSANDBOX_SERVER_API_KEY", "");
-    REQUIRE(resolve_api_key(config, scratch.path)->empty());
-}
-
-TEST_CASE("a key file that others could read is closed, an empty one refused") {
-    test_support::ScratchDirectory scratch;
-    auto path = api_key_file(scratch.path);
-    std::ofstream(path) << "given\n";
-    ::chmod(path.c_str(), 0644);
-    REQUIRE(*resolve_api_key(Config(), scratch.path) == "given");
-    struct stat info{};
-    REQUIRE(::stat(path.c_str(), &info) == 0);
-    REQUIRE((info.st_mode & 0777) == 0600);
-    std::ofstream(path, std::ios::trunc) << "\n";
-    REQUIRE_FALSE(resolve_api_key(Config(), scratch.path));
-}
-
-TEST_CASE("request ids are echoed when they are usable") {
-    HexIds ids;
-    auto id = [&](const char* given) {
-        http::RequestHead head("GET", "/");
-        head.fields.add("X-Request-ID", given);
-        return choose_request_id(head, ids);
-    };
-    REQUIRE(id("abc-1") == "abc-1");
-    REQUIRE(id("  abc  ") == "abc");
-    std::string too_long(129, 'a');
-    for (const char* bad : {"", "   ", "a b", "\xff", too_long.c_str()}) {
-        INFO(bad);
-        std::string made = id(bad);
-        REQUIRE(made.size() == 32);
-        REQUIRE(made.find_first_not_of("0123456789abcdef") == std::string::npos);
     }
 }

@@ -334,3 +334,34 @@ TEST_CASE("images: listed, imported as a stream, refused with the reason, remove
     REQUIRE(unknown.code() == "IMAGE::NOT_FOUND");
     REQUIRE(f.get("/images").body == list.body);
 }
+
+TEST_CASE("request ids are echoed when they are usable") {
+    HexIds ids;
+    auto id = [&](const char* given) {
+        http::RequestHead head("GET", "/");
+        head.fields.add("X-Request-ID", given);
+        return server::choose_request_id(head, ids);
+    };
+    REQUIRE(id("abc-1") == "abc-1");
+    REQUIRE(id("  abc  ") == "abc");
+    std::string too_long(129, 'a');
+    for (const char* bad : {"", "   ", "a b", "\xff", too_long.c_str()}) {
+        INFO(bad);
+        std::string made = id(bad);
+        REQUIRE(made.size() == 32);
+        REQUIRE(made.find_first_not_of("0123456789abcdef") == std::string::npos);
+    }
+}
+
+TEST_CASE("quota: a create beyond it is answered 429 with the figures") {
+    AppFixture f;
+    f.config.quota.max_sandboxes = 1;
+    f.make();
+    auto refused = f.send("POST", "/v1/sandboxes",
+                          R"({"image":{"uri":"host"},"entrypoint":["sleep","1"],"timeout":600,)"
+                          R"("resourceLimits":{}})");
+    CHECK(refused.status == 429);
+    CHECK(refused.code() == "SANDBOX::QUOTA_EXCEEDED");
+    CHECK(refused.field("Retry-After") == "5");
+    CHECK_THAT(refused.body, Contains("max_sandboxes = 1"));
+}

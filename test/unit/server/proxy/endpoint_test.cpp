@@ -106,3 +106,36 @@ TEST_CASE("in the host's network ports are the host's") {
     CHECK(choose_route(host, "sb", 44772, false) == ProxyRoute("127.0.0.1", 44772, true));
     CHECK_FALSE(detour(host, ProxyRoute("127.0.0.1", 80, false)));
 }
+
+TEST_CASE("public host: eip, then where agents are published, then the rules of the contract") {
+    auto outward = [] { return std::string("198.51.100.7"); };
+    Config config;
+    REQUIRE(public_host(config, false, outward) == "127.0.0.1");
+    config.host = "0.0.0.0";
+    REQUIRE(public_host(config, false, outward) == "127.0.0.1");
+    config.publish_host = "0.0.0.0";
+    REQUIRE(public_host(config, false, outward) == "198.51.100.7");
+    config.host_ip = "192.0.2.1";
+    REQUIRE(public_host(config, true, outward) == "192.0.2.1");
+    REQUIRE(public_host(config, false, outward) == "198.51.100.7");
+    config.host = "192.0.2.9";
+    REQUIRE(public_host(config, true, outward) == "192.0.2.9");
+    config.eip = "gw.example.com";
+    REQUIRE(public_host(config, true, outward) == "gw.example.com");
+}
+
+TEST_CASE("addresses are joined with their ports") {
+    REQUIRE(join_host_port("127.0.0.1", 80) == "127.0.0.1:80");
+    REQUIRE(join_host_port("::1", 80) == "[::1]:80");
+    REQUIRE(join_host_port("[::1]", 80) == "[::1]:80");
+}
+
+TEST_CASE("proxied endpoints follow the request's mount, or the eip's path") {
+    REQUIRE(proxied_endpoint("", "h:8080", "/v1", "id", 80) == "h:8080/v1/sandboxes/id/proxy/80");
+    REQUIRE(proxied_endpoint("", "h:8080", "", "id", 80) == "h:8080/sandboxes/id/proxy/80");
+    REQUIRE(proxied_endpoint("https://gw/", "h", "/v1", "id", 80) == "gw/v1/sandboxes/id/proxy/80");
+    REQUIRE(proxied_endpoint("https://gw/base/", "h", "/v1", "id", 80) ==
+            "gw/base/sandboxes/id/proxy/80");
+    REQUIRE(eip_path("https://gw/base/") == "/base");
+    REQUIRE(eip_path("gw:80").empty());
+}

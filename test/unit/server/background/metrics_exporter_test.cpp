@@ -1,96 +1,16 @@
-#include "server/background/background.hpp"
+#include "server/background/metrics_exporter.hpp"
 
-#include "server/background/log_files.hpp"
-#include "server/role/startup_prompt.hpp"
-#include "support/catch_result.hpp"
-#include "support/scratch_directory.hpp"
 #include "unit/server/api/app_fixture.hpp"
 
 #include <catch2/catch.hpp>
 
-#include <fstream>
-#include <pty.h>
-#include <thread>
-#include <unistd.h>
+#include <map>
 
 using namespace opensandbox;
 using namespace opensandbox::server;
 using Catch::Contains;
 using http::test::TestServer;
 using test_support::AppFixture;
-using test_support::ScratchDirectory;
-
-namespace {
-
-std::string text_of(const std::filesystem::path& path) {
-    std::ifstream in(path);
-    return {std::istreambuf_iterator<char>(in), {}};
-}
-
-/// What a person at a terminal would cause by typing `typed`.
-bool answer_prompt(const std::string& typed) {
-    int controller = -1;
-    int terminal = -1;
-    REQUIRE(::openpty(&controller, &terminal, nullptr, nullptr, nullptr) == 0);
-    UniqueFd ours(controller);
-    UniqueFd theirs(terminal);
-    REQUIRE(::write(ours.get(), typed.data(), typed.size()) == static_cast<ssize_t>(typed.size()));
-    auto patience = typed.ends_with('\n') ? std::chrono::seconds(20) : std::chrono::seconds(0);
-    return confirm_insecure_start(theirs.get(), theirs.get(), patience);
-}
-
-}  // namespace
-
-TEST_CASE("a rotating file is turned over when it is full and keeps so many") {
-    ScratchDirectory scratch;
-    auto path = scratch.path / "deep" / "er" / "x.log";
-    auto opened = log::RotatingFile::open(path, 20, 2);
-    REQUIRE(opened.has_value());
-    for (const char* line : {"aaaaaaaaa\n", "bbbbbbbbb\n", "ccccccccc\n", "ddddddddd\n",
-                             "eeeeeeeee\n", "fffffffff\n", "ggggggggg\n"})
-        opened.value()->append(line);
-    CHECK(text_of(path) == "ggggggggg\n");
-    CHECK(text_of(path.string() + ".1") == "eeeeeeeee\nfffffffff\n");
-    CHECK(text_of(path.string() + ".2") == "ccccccccc\nddddddddd\n");
-    CHECK_FALSE(std::filesystem::exists(path.string() + ".3"));
-    auto again = log::RotatingFile::open(path, 20, 0);
-    again.value()->append("hhhhhhhhh\n");
-    again.value()->append("iiiiiiiii\n");
-    CHECK(text_of(path) == "iiiiiiiii\n");
-    CHECK_FALSE(log::RotatingFile::open("/proc/none/x.log", 0, 0).has_value());
-}
-
-TEST_CASE("log files: requests go to one, the rest to the other") {
-    ScratchDirectory scratch;
-    LogFileConfig config;
-    CHECK(LogFiles::open(config).value() == nullptr);
-    config.enabled = true;
-    config.path = scratch.path / "server.log";
-    {
-        auto files = LogFiles::open(config);
-        REQUIRE(files.has_value());
-        log::info("request", {{"path", "/x"}});
-        log::info("started");
-    }
-    log::info("after");
-    CHECK_THAT(text_of(scratch.path / "access.log"), Contains("path=/x") && !Contains("started"));
-    CHECK_THAT(text_of(scratch.path / "server.log"), Contains("started") && !Contains("/x"));
-    CHECK_THAT(text_of(scratch.path / "server.log"), !Contains("after"));
-}
-
-TEST_CASE("the startup prompt takes YES from a terminal and nothing else") {
-    CHECK(answer_prompt("YES\n"));
-    CHECK_FALSE(answer_prompt("yes\n"));
-    CHECK_FALSE(answer_prompt("YES!\n"));
-    CHECK_FALSE(answer_prompt("\n"));
-    CHECK_FALSE(answer_prompt(""));
-    int pipes[2];
-    REQUIRE(::pipe(pipes) == 0);
-    UniqueFd in(pipes[0]);
-    UniqueFd out(pipes[1]);
-    REQUIRE(::write(out.get(), "YES\n", 4) == 4);
-    CHECK_FALSE(confirm_insecure_start(in.get(), out.get(), std::chrono::seconds(5)));
-}
 
 namespace {
 
@@ -178,17 +98,4 @@ TEST_CASE("metrics export: an endpoint that cannot be used is told at the start"
     auto settings = read_export_settings(config, nothing_set);
     REQUIRE_FALSE(settings.has_value());
     CHECK_THAT(settings.error().message(), Contains("otel.endpoint"));
-}
-
-TEST_CASE("quota: a create beyond it is answered 429 with the figures") {
-    AppFixture f;
-    f.config.quota.max_sandboxes = 1;
-    f.make();
-    auto refused = f.send("POST", "/v1/sandboxes",
-                          R"({"image":{"uri":"host"},"entrypoint":["sleep","1"],"timeout":600,)"
-                          R"("resourceLimits":{}})");
-    CHECK(refused.status == 429);
-    CHECK(refused.code() == "SANDBOX::QUOTA_EXCEEDED");
-    CHECK(refused.field("Retry-After") == "5");
-    CHECK_THAT(refused.body, Contains("max_sandboxes = 1"));
 }
