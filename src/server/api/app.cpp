@@ -5,6 +5,7 @@
 #include "base/scope_exit.hpp"
 #include "http/access_path.hpp"
 #include "http/server.hpp"
+#include "server/api/routes.hpp"
 #include "server/auth.hpp"
 #include "server/cors.hpp"
 #include "server/error_response.hpp"
@@ -39,20 +40,20 @@ std::string choose_request_id(const http::RequestHead& request, HexIds& ids) {
 App::App(std::unique_ptr<Services> services) : owned_(std::move(services)), services_(*owned_) {
     add_service_routes(router_, services_);
     add_docs_routes(router_);
-    add_metrics_event_routes(router_, services_);
+    add_metrics_event_routes(router_, services_.metrics);
     for (Mount mount : {"/v1", ""}) {
         add_sandbox_routes(router_, services_, mount);
-        add_pause_routes(router_, services_, mount);
+        add_pause_routes(router_, services_.lifecycle, mount);
         add_fork_routes(router_, services_, mount);
-        add_snapshot_routes(router_, services_, mount);
-        add_pool_routes(router_, services_, mount);
+        add_snapshot_routes(router_, services_.lifecycle, mount);
+        add_pool_routes(router_, services_.lifecycle, mount);
         add_network_policy_routes(router_, services_, mount);
         add_endpoint_routes(router_, services_, mount);
         add_proxy_routes(router_, services_, mount);
         add_image_routes(router_, services_, mount);
         add_image_derivation_routes(router_, services_, mount);
-        add_diagnostics_routes(router_, services_, mount);
-        add_unsupported_routes(router_, services_, mount);
+        add_diagnostics_routes(router_, services_.lifecycle, mount);
+        add_unsupported_routes(router_, services_.lifecycle, mount);
     }
 }
 

@@ -1,6 +1,7 @@
 #include "http/access_path.hpp"
 #include "model/policy_request.hpp"
 #include "server/api/request_body.hpp"
+#include "server/api/routes.hpp"
 #include "server/api/services.hpp"
 #include "server/error_response.hpp"
 #include "server/proxy/proxy_rules.hpp"

@@ -5,6 +5,7 @@
 #include "http/status.hpp"
 #include "http/websocket.hpp"
 #include "server/api/request_body.hpp"
+#include "server/api/routes.hpp"
 #include "server/api/services.hpp"
 #include "server/auth.hpp"
 #include "server/error_response.hpp"
