@@ -1,17 +1,17 @@
-#include "image/digest.hpp"
+#include "base/digest.hpp"
 
 #include <openssl/evp.h>
 
 #include <algorithm>
 #include <cstdlib>
 
-namespace opensandbox::image {
+namespace opensandbox {
 namespace {
 
-constexpr std::string_view prefix = "sha256:";
+constexpr std::string_view kDigestPrefix = "sha256:";
 
 /// Hashing fails only when memory is gone or the library is broken: nothing sensible can follow.
-void must(int ok) {
+void must_hash(int ok) {
     if (ok != 1) std::abort();
 }
 
@@ -25,20 +25,20 @@ struct Sha256::Context {
 };
 
 Sha256::Sha256() : context_(std::make_unique<Context>()) {
-    must(EVP_DigestInit_ex(context_->md.get(), EVP_sha256(), nullptr));
+    must_hash(EVP_DigestInit_ex(context_->md.get(), EVP_sha256(), nullptr));
 }
 Sha256::~Sha256() = default;
 Sha256::Sha256(Sha256&&) noexcept = default;
 Sha256& Sha256::operator=(Sha256&&) noexcept = default;
 
 void Sha256::update(std::span<const char> bytes) {
-    must(EVP_DigestUpdate(context_->md.get(), bytes.data(), bytes.size()));
+    must_hash(EVP_DigestUpdate(context_->md.get(), bytes.data(), bytes.size()));
 }
 
 std::string Sha256::finish() {
     unsigned char raw[EVP_MAX_MD_SIZE];
     unsigned length = 0;
-    must(EVP_DigestFinal_ex(context_->md.get(), raw, &length));
+    must_hash(EVP_DigestFinal_ex(context_->md.get(), raw, &length));
     constexpr char digits[] = "0123456789abcdef";
     std::string hex;
     hex.reserve(std::size_t{2} * length);
@@ -62,9 +62,9 @@ bool is_sha256_hex(std::string_view text) {
 }
 
 std::string_view digest_hex(std::string_view digest) {
-    if (!digest.starts_with(prefix)) return {};
-    digest.remove_prefix(prefix.size());
+    if (!digest.starts_with(kDigestPrefix)) return {};
+    digest.remove_prefix(kDigestPrefix.size());
     return is_sha256_hex(digest) ? digest : std::string_view{};
 }
 
-}  // namespace opensandbox::image
+}  // namespace opensandbox

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-namespace opensandbox::image {
+namespace opensandbox {
 
 /// SHA-256 over bytes that come in pieces.
 class Sha256 {
@@ -34,4 +34,4 @@ bool is_sha256_hex(std::string_view text);
 /// The hex part of "sha256:<64 hex>"; empty when the text is anything else.
 std::string_view digest_hex(std::string_view digest);
 
-}  // namespace opensandbox::image
+}  // namespace opensandbox
