@@ -1,10 +1,10 @@
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/standard_streams.hpp"
 #include "image/directory_archive.hpp"
 #include "imagebuild/cache_key.hpp"
 #include "net/task.hpp"
 #include "opensandbox/images.hpp"
+#include "sdk/document/describe.hpp"
 #include "sdk/transport.hpp"
 
 #include <sys/stat.h>

@@ -1,10 +1,10 @@
 #include "base/scope_exit.hpp"
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/output_queue.hpp"
 #include "imagebuild/builder.hpp"
 #include "imagebuild/cache_key.hpp"
 #include "net/task.hpp"
+#include "sdk/document/describe.hpp"
 #include "sdk/transport.hpp"
 
 #include <chrono>

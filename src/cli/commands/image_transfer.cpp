@@ -1,9 +1,9 @@
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/layer_display.hpp"
 #include "cli/secret_input.hpp"
 #include "cli/standard_streams.hpp"
 #include "opensandbox/images.hpp"
+#include "sdk/document/describe.hpp"
 
 namespace opensandbox::cli {
 

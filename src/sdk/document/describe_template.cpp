@@ -1,7 +1,7 @@
 #include "base/clock.hpp"
-#include "cli/describe.hpp"
+#include "sdk/document/describe.hpp"
 
-namespace opensandbox::cli {
+namespace opensandbox::sdk {
 
 namespace {
 
@@ -23,7 +23,7 @@ json::value or_null(const std::optional<std::int64_t>& number) {
 
 }  // namespace
 
-json::object describe(const sdk::TemplateInfo& info) {
+json::object describe(const TemplateInfo& info) {
     json::object status;
     status["phase"] = info.phase;
     status["manifest_ref"] = or_null(info.manifest_ref);
@@ -50,7 +50,7 @@ json::object describe(const sdk::TemplateInfo& info) {
     return out;
 }
 
-json::object describe(const sdk::TemplatePage& page) {
+json::object describe(const TemplatePage& page) {
     json::array items;
     for (const auto& item : page.items)
         items.emplace_back(describe(item));
@@ -60,4 +60,4 @@ json::object describe(const sdk::TemplatePage& page) {
     return out;
 }
 
-}  // namespace opensandbox::cli
+}  // namespace opensandbox::sdk

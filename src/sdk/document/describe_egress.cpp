@@ -1,6 +1,6 @@
-#include "cli/describe.hpp"
+#include "sdk/document/describe.hpp"
 
-namespace opensandbox::cli {
+namespace opensandbox::sdk {
 
 namespace {
 
@@ -21,7 +21,7 @@ json::value or_null(const std::vector<Item>& items) {
 
 }  // namespace
 
-json::array describe(const std::vector<sdk::NetworkRule>& rules) {
+json::array describe(const std::vector<NetworkRule>& rules) {
     json::array out;
     for (const auto& rule : rules) {
         json::object item{{"action", rule.action}};
@@ -32,14 +32,14 @@ json::array describe(const std::vector<sdk::NetworkRule>& rules) {
     return out;
 }
 
-json::object describe(const sdk::NetworkPolicy& policy) {
+json::object describe(const NetworkPolicy& policy) {
     json::object out;
     out["default_action"] = policy.default_action;
     out["egress"] = describe(policy.egress);
     return out;
 }
 
-json::object describe(const sdk::CredentialInfo& info) {
+json::object describe(const CredentialInfo& info) {
     json::object out;
     out["name"] = info.name;
     out["source_type"] = info.source_type;
@@ -47,11 +47,11 @@ json::object describe(const sdk::CredentialInfo& info) {
     return out;
 }
 
-json::array describe(const std::vector<sdk::CredentialInfo>& infos) {
+json::array describe(const std::vector<CredentialInfo>& infos) {
     return list_of(infos);
 }
 
-json::object describe(const sdk::BindingInfo& info) {
+json::object describe(const BindingInfo& info) {
     json::object out;
     out["name"] = info.name;
     out["revision"] = info.revision;
@@ -75,11 +75,11 @@ json::object describe(const sdk::BindingInfo& info) {
     return out;
 }
 
-json::array describe(const std::vector<sdk::BindingInfo>& infos) {
+json::array describe(const std::vector<BindingInfo>& infos) {
     return list_of(infos);
 }
 
-json::object describe(const sdk::VaultState& state) {
+json::object describe(const VaultState& state) {
     json::object out;
     out["revision"] = state.revision;
     out["credentials"] = describe(state.credentials);
@@ -87,4 +87,4 @@ json::object describe(const sdk::VaultState& state) {
     return out;
 }
 
-}  // namespace opensandbox::cli
+}  // namespace opensandbox::sdk

@@ -1,9 +1,9 @@
-#include "cli/describe.hpp"
+#include "sdk/document/describe.hpp"
 
 #include "base/clock.hpp"
 #include "sdk/wire.hpp"
 
-namespace opensandbox::cli {
+namespace opensandbox::sdk {
 
 json::value or_null(const std::optional<std::string>& text) {
     return text ? json::value(*text) : json::value();
@@ -11,7 +11,7 @@ json::value or_null(const std::optional<std::string>& text) {
 
 namespace {
 
-json::value or_null(const std::optional<sdk::TimePoint>& time) {
+json::value or_null(const std::optional<TimePoint>& time) {
     return time ? json::value(to_rfc3339(*time)) : json::value();
 }
 
@@ -35,7 +35,7 @@ json::array list_of(const std::vector<std::string>& items) {
 
 }  // namespace
 
-json::object describe(const sdk::SandboxInfo& info) {
+json::object describe(const SandboxInfo& info) {
     json::object status;
     status["state"] = info.state;
     status["reason"] = or_null(info.reason);
@@ -60,7 +60,7 @@ json::object describe(const sdk::SandboxInfo& info) {
     return out;
 }
 
-json::object describe(const sdk::Pagination& pagination) {
+json::object describe(const Pagination& pagination) {
     json::object out;
     out["page"] = pagination.page;
     out["page_size"] = pagination.page_size;
@@ -70,7 +70,7 @@ json::object describe(const sdk::Pagination& pagination) {
     return out;
 }
 
-json::object describe(const sdk::SnapshotInfo& info) {
+json::object describe(const SnapshotInfo& info) {
     json::object status;
     status["state"] = info.state;
     status["reason"] = or_null(info.reason);
@@ -85,7 +85,7 @@ json::object describe(const sdk::SnapshotInfo& info) {
     return out;
 }
 
-json::object describe(const sdk::SnapshotPage& page) {
+json::object describe(const SnapshotPage& page) {
     json::array items;
     for (const auto& item : page.items)
         items.emplace_back(describe(item));
@@ -95,7 +95,7 @@ json::object describe(const sdk::SnapshotPage& page) {
     return out;
 }
 
-json::object describe(const sdk::SandboxPage& page) {
+json::object describe(const SandboxPage& page) {
     json::array items;
     for (const auto& item : page.items)
         items.emplace_back(describe(item));
@@ -105,7 +105,7 @@ json::object describe(const sdk::SandboxPage& page) {
     return out;
 }
 
-json::object describe(const sdk::Endpoint& endpoint) {
+json::object describe(const Endpoint& endpoint) {
     json::object headers;
     for (const auto& [name, value] : endpoint.headers)
         headers[name] = value;
@@ -116,7 +116,7 @@ json::object describe(const sdk::Endpoint& endpoint) {
     return out;
 }
 
-json::object describe(const sdk::Metrics& metrics) {
+json::object describe(const Metrics& metrics) {
     json::object out;
     out["cpu_count"] = metrics.cpu_count;
     out["cpu_used_percentage"] = metrics.cpu_used_percentage;
@@ -126,7 +126,7 @@ json::object describe(const sdk::Metrics& metrics) {
     return out;
 }
 
-json::object describe(const sdk::CommandStatus& status) {
+json::object describe(const CommandStatus& status) {
     json::object out;
     out["id"] = status.id;
     out["content"] = or_null(status.content);
@@ -138,7 +138,7 @@ json::object describe(const sdk::CommandStatus& status) {
     return out;
 }
 
-json::object describe(const sdk::CommandPage& page) {
+json::object describe(const CommandPage& page) {
     json::array items;
     for (const auto& command : page.items) {
         json::object item;
@@ -157,11 +157,11 @@ json::object describe(const sdk::CommandPage& page) {
     return out;
 }
 
-json::object describe(const sdk::FileInfo& info) {
+json::object describe(const FileInfo& info) {
     json::object out;
     out["path"] = info.path;
-    out["entry_type"] = sdk::to_string(info.type);
-    out["mode"] = sdk::wire::mode_to_wire(info.mode);
+    out["entry_type"] = to_string(info.type);
+    out["mode"] = wire::mode_to_wire(info.mode);
     out["owner"] = info.owner;
     out["group"] = info.group;
     out["size"] = info.size;
@@ -170,14 +170,14 @@ json::object describe(const sdk::FileInfo& info) {
     return out;
 }
 
-json::array describe(const std::vector<sdk::FileInfo>& files) {
+json::array describe(const std::vector<FileInfo>& files) {
     json::array out;
     for (const auto& file : files)
         out.emplace_back(describe(file));
     return out;
 }
 
-json::object describe(const sdk::ImageInfo& info) {
+json::object describe(const ImageInfo& info) {
     json::object out;
     out["reference"] = info.reference;
     out["digest"] = info.digest;
@@ -187,7 +187,7 @@ json::object describe(const sdk::ImageInfo& info) {
     return out;
 }
 
-json::object describe(const sdk::PushedImage& pushed) {
+json::object describe(const PushedImage& pushed) {
     json::object out;
     out["reference"] = pushed.reference;
     out["digest"] = pushed.digest;
@@ -195,7 +195,7 @@ json::object describe(const sdk::PushedImage& pushed) {
     return out;
 }
 
-json::object describe(const sdk::ImageDetails& details) {
+json::object describe(const ImageDetails& details) {
     auto map = [](const std::map<std::string, std::string>& from) {
         json::object object;
         for (const auto& [name, value] : from)
@@ -223,7 +223,7 @@ json::object describe(const sdk::ImageDetails& details) {
     return out;
 }
 
-json::object describe(const sdk::DiagnosticContent& content) {
+json::object describe(const DiagnosticContent& content) {
     json::object out;
     out["sandbox_id"] = content.sandbox_id;
     out["kind"] = content.kind;
@@ -240,4 +240,4 @@ json::object describe(const sdk::DiagnosticContent& content) {
     return out;
 }
 
-}  // namespace opensandbox::cli
+}  // namespace opensandbox::sdk
