@@ -4,6 +4,7 @@
 #include "cli/duration.hpp"
 #include "cli/invocation.hpp"
 #include "sdk/document/describe.hpp"
+#include "sdk/stdio/write_fully.hpp"
 #include "sdk/transport.hpp"
 
 #include <array>
@@ -111,7 +112,7 @@ sdk::Status save(const std::filesystem::path& path, const std::string& text) {
     UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!fd) return errno_error("create a file beside " + path.string());
     ScopeExit abandoned([&] { ::unlink(temporary.c_str()); });
-    if (!write_fully(fd.get(), text)) return errno_error("write " + temporary);
+    if (!sdk::write_fully(fd.get(), text)) return errno_error("write " + temporary);
     if (::rename(temporary.c_str(), path.c_str()) != 0) {
         return errno_error("rename to " + path.string());
     }

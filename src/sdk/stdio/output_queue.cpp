@@ -1,10 +1,10 @@
-#include "cli/output_queue.hpp"
+#include "sdk/stdio/output_queue.hpp"
 
-#include "cli/terminal.hpp"
+#include "sdk/stdio/write_fully.hpp"
 
 #include <boost/asio/post.hpp>
 
-namespace opensandbox::cli {
+namespace opensandbox::sdk {
 
 namespace {
 
@@ -99,4 +99,4 @@ void OutputQueue::give_up() {
     state_->progress.notify();
 }
 
-}  // namespace opensandbox::cli
+}  // namespace opensandbox::sdk

@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-namespace opensandbox::cli {
+namespace opensandbox::sdk {
 
 /// Passes a remote command's output to our own standard output and error, in the order it came. A
 /// thread of its own writes, so that a terminal that was stopped never keeps signals from being
@@ -37,4 +37,4 @@ class OutputQueue {
     asio::thread_pool thread_{1};
 };
 
-}  // namespace opensandbox::cli
+}  // namespace opensandbox::sdk
