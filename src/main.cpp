@@ -8,7 +8,7 @@
 #include "runtime/native/network/uplink.hpp"
 #include "runtime/native/spawner/egress/enforcer_process.hpp"
 #include "runtime/native/spawner/spawner_main.hpp"
-#include "server/serve.hpp"
+#include "server/role/serve.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,5 +1,7 @@
 #include "base/identifier.hpp"
 
+#include "base/base64.hpp"
+
 #include <sys/random.h>
 
 #include <array>
@@ -60,17 +62,9 @@ std::string HexIds::next() {
 }
 
 std::string new_token() {
-    static constexpr char kAlphabet[] =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    std::array<unsigned char, 24> raw{};
+    std::string raw(24, '\0');
     random_bytes(raw.data(), raw.size());
-    std::string text;
-    for (std::size_t i = 0; i < raw.size(); i += 3) {
-        unsigned group = raw[i] << 16 | raw[i + 1] << 8 | raw[i + 2];
-        for (int shift = 18; shift >= 0; shift -= 6)
-            text += kAlphabet[(group >> shift) & 63];
-    }
-    return text;
+    return to_base64url(raw);
 }
 
 bool is_uuid(std::string_view text) {

@@ -1,7 +1,7 @@
 #include "cli/input_document.hpp"
 
-#include "cli/standard_streams.hpp"
 #include "cli/yaml_reader.hpp"
+#include "sdk/stdio/standard_streams.hpp"
 
 namespace opensandbox::cli {
 
@@ -37,7 +37,8 @@ Awaitable<sdk::Result<json::object>> read_input_object(Invocation& invocation,
                                                        std::string_view option) {
     const std::string path = invocation.arguments().get(option).value_or("");
     const std::string what = std::string(option) + " " + (path == "-" ? "(standard input)" : path);
-    auto source = path == "-" ? open_standard_input(invocation.executor()) : sdk::read_file(path);
+    auto source =
+        path == "-" ? sdk::open_standard_input(invocation.executor()) : sdk::read_file(path);
     if (!source) co_return source.error().within(option);
     auto text = co_await read_whole(**source);
     if (!text) co_return text.error().within(what);

@@ -6,7 +6,7 @@ namespace opensandbox::cli {
 
 namespace {
 
-constexpr std::chrono::milliseconds kRefresh{100};
+constexpr std::chrono::milliseconds kLayerRefresh{100};
 constexpr std::size_t kWidth = 24;
 constexpr std::size_t kShownDigest = 19;  // "sha256:" and twelve digits
 
@@ -35,7 +35,7 @@ void LayerDisplay::update(const sdk::LayerProgress& progress) {
         return;
     }
     const auto now = Clock::now();
-    if (!changed && now - shown_ < kRefresh) return;
+    if (!changed && now - shown_ < kLayerRefresh) return;
     shown_ = now;
     terminal_.show_progress(to_bar_text(what_, layers_));
 }

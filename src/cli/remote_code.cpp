@@ -1,8 +1,8 @@
 #include "cli/remote_code.hpp"
 
 #include "base/scope_exit.hpp"
-#include "cli/output_queue.hpp"
 #include "net/task.hpp"
+#include "sdk/stdio/output_queue.hpp"
 
 #include <unistd.h>
 
@@ -57,7 +57,7 @@ struct CodeControl {
 };
 
 /// Whether it was the last event of a run.
-bool print_event(const sdk::Event& event, OutputQueue& output, CodeRun& run) {
+bool print_event(const sdk::Event& event, sdk::OutputQueue& output, CodeRun& run) {
     switch (event.type) {
         case sdk::EventType::standard_output: output.append(STDOUT_FILENO, event.text); break;
         case sdk::EventType::standard_error: output.append(STDERR_FILENO, event.text); break;
@@ -77,7 +77,7 @@ bool print_event(const sdk::Event& event, OutputQueue& output, CodeRun& run) {
 Awaitable<sdk::Result<CodeRun>> run_remote_code(Invocation& invocation, sdk::Code code,
                                                 sdk::CodeRequest request) {
     CodeRun run;
-    OutputQueue output(invocation.executor());
+    sdk::OutputQueue output(invocation.executor());
     CodeControl control{invocation.executor(), code, nullptr, request.context_id};
     Interrupts& interrupts = invocation.interrupts();
     interrupts.handle([&] { control.stop(); });

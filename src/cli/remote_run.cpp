@@ -1,7 +1,7 @@
 #include "cli/remote_run.hpp"
 
 #include "base/scope_exit.hpp"
-#include "cli/output_queue.hpp"
+#include "sdk/stdio/output_queue.hpp"
 
 #include <csignal>
 #include <unistd.h>
@@ -23,7 +23,7 @@ struct RunControl {
     RunControl(sdk::EventStream& s, asio::any_io_executor ex, const Interrupt& i)
         : stream(s), executor(std::move(ex)), interrupt(i) {}
 
-    void stop(OutputQueue& output) {
+    void stop(sdk::OutputQueue& output) {
         if (stopping) return;
         stopping = true;
         output.give_up();
@@ -59,7 +59,7 @@ Awaitable<sdk::Result<RemoteRun>> run_remote(Invocation& invocation, sdk::Comman
 Awaitable<sdk::Result<RemoteRun>> pass_on(Invocation& invocation, sdk::EventStream stream,
                                           Interrupt interrupt) {
     RemoteRun run;
-    OutputQueue output(invocation.executor());
+    sdk::OutputQueue output(invocation.executor());
     RunControl control(stream, invocation.executor(), interrupt);
     Interrupts& interrupts = invocation.interrupts();
     const auto interrupted = [&] {

@@ -2,10 +2,10 @@
 
 #include "base/scope_exit.hpp"
 #include "cli/escape_filter.hpp"
-#include "cli/output_queue.hpp"
 #include "cli/raw_terminal.hpp"
-#include "cli/standard_streams.hpp"
 #include "net/task.hpp"
+#include "sdk/stdio/output_queue.hpp"
+#include "sdk/stdio/standard_streams.hpp"
 
 #include <boost/asio/signal_set.hpp>
 
@@ -95,7 +95,7 @@ struct Ended {
     std::optional<sdk::Error> error;
 };
 
-Awaitable<Ended> pass_output(std::shared_ptr<ShellState> state, OutputQueue& output) {
+Awaitable<Ended> pass_output(std::shared_ptr<ShellState> state, sdk::OutputQueue& output) {
     using Kind = sdk::TerminalEvent::Kind;
     Ended ended;
     for (;;) {
@@ -167,7 +167,7 @@ Outcome after(Invocation& invocation, const ShellRequest& request, const ShellSt
 
 Awaitable<Ended> keep_connected(Invocation& invocation, sdk::Terminals terminals,
                                 const ShellRequest& request, std::shared_ptr<ShellState> state,
-                                OutputQueue& output, std::uint64_t since) {
+                                sdk::OutputQueue& output, std::uint64_t since) {
     std::optional<std::uint64_t> lost_at;
     for (;;) {
         auto connection = co_await attach(state, terminals, request.session, lost_at, since);
@@ -197,7 +197,7 @@ Awaitable<Outcome> run_remote_shell(Invocation& invocation, sdk::Terminals termi
         if (!info) co_return info.error();
         since = info->output_offset;
     }
-    auto input = open_standard_input(invocation.executor());
+    auto input = sdk::open_standard_input(invocation.executor());
     if (!input) co_return input.error();
     auto raw = RawTerminal::enter();
     if (!raw) co_return raw.error();
@@ -215,7 +215,7 @@ Awaitable<Outcome> run_remote_shell(Invocation& invocation, sdk::Terminals termi
     follow_size(state);
     auto reading = net::spawn_cancellable(invocation.executor(), pass_input(state), "keystrokes");
 
-    OutputQueue output(invocation.executor());
+    sdk::OutputQueue output(invocation.executor());
     Ended ended = co_await keep_connected(invocation, terminals, request, state, output, since);
     state->over = true;
     state->connected.notify();

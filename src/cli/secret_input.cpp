@@ -2,7 +2,7 @@
 
 #include "base/scope_exit.hpp"
 #include "base/unique_fd.hpp"
-#include "cli/terminal.hpp"
+#include "sdk/stdio/write_fully.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -59,7 +59,7 @@ sdk::Result<std::string> ask(std::string_view prompt, bool hidden) {
                           "there is no terminal to ask at: use --username and --password-stdin",
                           {});
     }
-    write_fully(terminal.get(), prompt);
+    sdk::write_fully(terminal.get(), prompt);
     if (!hidden) {
         std::string line;
         char key = 0;
@@ -74,7 +74,7 @@ sdk::Result<std::string> ask(std::string_view prompt, bool hidden) {
     ::tcsetattr(terminal.get(), TCSAFLUSH, &silent);
     ScopeExit restore([&] { ::tcsetattr(terminal.get(), TCSAFLUSH, &before); });
     auto line = read_keys(terminal.get());
-    write_fully(terminal.get(), "\n");
+    sdk::write_fully(terminal.get(), "\n");
     return line;
 }
 

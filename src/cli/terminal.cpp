@@ -1,10 +1,10 @@
 #include "cli/terminal.hpp"
 
+#include "sdk/stdio/write_fully.hpp"
+
 #include <array>
-#include <cerrno>
 #include <cstdio>
 #include <cstdlib>
-#include <poll.h>
 #include <unistd.h>
 
 namespace opensandbox::cli {
@@ -25,22 +25,6 @@ bool environment_allows_color() {
 
 }  // namespace
 
-bool write_fully(int fd, std::string_view bytes) {
-    while (!bytes.empty()) {
-        const ssize_t count = ::write(fd, bytes.data(), bytes.size());
-        if (count >= 0) {
-            bytes.remove_prefix(static_cast<std::size_t>(count));
-        } else if (errno == EAGAIN) {
-            // Someone made the terminal non-blocking, as shells' children do.
-            struct pollfd wait{fd, POLLOUT, 0};
-            ::poll(&wait, 1, -1);
-        } else if (errno != EINTR) {
-            return false;
-        }
-    }
-    return true;
-}
-
 Terminal::Terminal(bool allow_color)
     : output_is_terminal_(::isatty(STDOUT_FILENO) == 1),
       error_is_terminal_(::isatty(STDERR_FILENO) == 1) {
@@ -51,29 +35,29 @@ Terminal::Terminal(bool allow_color)
 
 bool Terminal::print(std::string_view text) {
     clear_progress();
-    return write_fully(STDOUT_FILENO, text);
+    return sdk::write_fully(STDOUT_FILENO, text);
 }
 
 void Terminal::print_error(std::string_view message) {
     clear_progress();
-    write_fully(STDERR_FILENO,
-                paint(color_error_, kRed, "Error:") + " " + std::string(message) + "\n");
+    sdk::write_fully(STDERR_FILENO,
+                     paint(color_error_, kRed, "Error:") + " " + std::string(message) + "\n");
 }
 
 void Terminal::print_note(std::string_view line) {
     clear_progress();
-    write_fully(STDERR_FILENO, std::string(line) + "\n");
+    sdk::write_fully(STDERR_FILENO, std::string(line) + "\n");
 }
 
 void Terminal::show_progress(std::string_view line) {
     if (!error_is_terminal_) return;
-    write_fully(STDERR_FILENO, std::string(kClearLine) + std::string(line));
+    sdk::write_fully(STDERR_FILENO, std::string(kClearLine) + std::string(line));
     progress_shown_ = true;
 }
 
 void Terminal::clear_progress() {
     if (!progress_shown_) return;
-    write_fully(STDERR_FILENO, kClearLine);
+    sdk::write_fully(STDERR_FILENO, kClearLine);
     progress_shown_ = false;
 }
 

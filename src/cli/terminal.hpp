@@ -42,9 +42,6 @@ class Terminal {
     bool progress_shown_ = false;
 };
 
-/// Writes all bytes to a descriptor, waiting when it is full; false when that failed.
-bool write_fully(int fd, std::string_view bytes);
-
 /// "12.3 MB" (powers of ten).
 std::string to_size_text(std::uint64_t bytes);
 

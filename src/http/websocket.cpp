@@ -1,5 +1,7 @@
 #include "http/websocket.hpp"
 
+#include "base/base64.hpp"
+
 #include <openssl/evp.h>
 
 #include <array>
@@ -28,9 +30,7 @@ std::string websocket_accept(std::string_view key) {
     if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr) != 1) {
         return {};
     }
-    std::array<unsigned char, EVP_MAX_MD_SIZE * 2> encoded{};
-    int length = EVP_EncodeBlock(encoded.data(), digest.data(), static_cast<int>(size));
-    return {encoded.begin(), encoded.begin() + length};
+    return to_base64({reinterpret_cast<const char*>(digest.data()), size});
 }
 
 Awaitable<Status> start_websocket(Exchange& exchange) {

@@ -1,12 +1,11 @@
 #include "http/websocket_connection.hpp"
 
+#include "base/base64.hpp"
 #include "base/identifier.hpp"
 #include "http/input_buffer.hpp"
 #include "http/websocket.hpp"
 #include "http/websocket_frames.hpp"
 #include "net/task.hpp"
-
-#include <openssl/evp.h>
 
 #include <cstring>
 #include <deque>
@@ -286,11 +285,9 @@ Awaitable<Result<std::unique_ptr<WebSocketConnection>>> accept_websocket(Exchang
 namespace {
 
 std::string new_websocket_key() {
-    std::array<unsigned char, 16> raw{};
+    std::string raw(16, '\0');
     random_bytes(raw.data(), raw.size());
-    std::array<unsigned char, 25> encoded{};
-    int length = EVP_EncodeBlock(encoded.data(), raw.data(), static_cast<int>(raw.size()));
-    return {encoded.begin(), encoded.begin() + length};
+    return to_base64(raw);
 }
 
 /// Why an answer is no agreement to the WebSocket; null when it is one.

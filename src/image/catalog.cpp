@@ -1,6 +1,6 @@
 #include "image/catalog.hpp"
 
-#include "image/digest.hpp"
+#include "base/digest.hpp"
 #include "image/staging.hpp"
 #include "json/document.hpp"
 

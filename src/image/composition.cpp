@@ -1,6 +1,6 @@
 #include "image/composition.hpp"
 
-#include "image/digest.hpp"
+#include "base/digest.hpp"
 #include "image/manifest.hpp"
 #include "json/document.hpp"
 

@@ -1,7 +1,7 @@
 #include "image/derivation.hpp"
 
+#include "base/digest.hpp"
 #include "base/remove_tree.hpp"
-#include "image/digest.hpp"
 #include "image/layer_digest.hpp"
 #include "image/manifest.hpp"
 #include "json/document.hpp"

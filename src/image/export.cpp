@@ -1,7 +1,7 @@
 #include "image/export.hpp"
 
+#include "base/digest.hpp"
 #include "image/composition.hpp"
-#include "image/digest.hpp"
 #include "image/layer_writer.hpp"
 #include "json/document.hpp"
 

@@ -1,8 +1,8 @@
 #include "image/host_image.hpp"
 
+#include "base/digest.hpp"
 #include "base/log.hpp"
 #include "base/remove_tree.hpp"
-#include "image/digest.hpp"
 #include "image/input_stream.hpp"
 #include "image/reference.hpp"
 #include "image/staging.hpp"

@@ -1,7 +1,7 @@
 #include "image/host_skeleton.hpp"
 
+#include "base/digest.hpp"
 #include "base/unique_fd.hpp"
-#include "image/digest.hpp"
 #include "image/host_files.hpp"
 #include "image/input_stream.hpp"
 #include "image/staging.hpp"

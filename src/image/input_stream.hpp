@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/digest.hpp"
 #include "image/budget.hpp"
-#include "image/digest.hpp"
 #include "image/store.hpp"
 
 #include <cstdint>

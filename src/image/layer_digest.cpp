@@ -1,8 +1,8 @@
 #include "image/layer_digest.hpp"
 
+#include "base/digest.hpp"
 #include "base/sparse_file.hpp"
 #include "base/unique_fd.hpp"
-#include "image/digest.hpp"
 
 #include <sys/stat.h>
 #include <sys/xattr.h>

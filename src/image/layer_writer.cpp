@@ -1,7 +1,7 @@
 #include "image/layer_writer.hpp"
 
+#include "base/digest.hpp"
 #include "base/unique_fd.hpp"
-#include "image/digest.hpp"
 #include "image/gzip_output.hpp"
 #include "image/input_stream.hpp"
 

@@ -1,7 +1,7 @@
 #include "image/manifest.hpp"
 
+#include "base/digest.hpp"
 #include "image/budget.hpp"
-#include "image/digest.hpp"
 #include "json/document.hpp"
 
 #include <limits>

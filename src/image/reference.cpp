@@ -1,7 +1,7 @@
 #include "image/reference.hpp"
 
+#include "base/digest.hpp"
 #include "image/budget.hpp"
-#include "image/digest.hpp"
 
 #include <algorithm>
 

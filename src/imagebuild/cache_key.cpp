@@ -1,6 +1,6 @@
 #include "imagebuild/cache_key.hpp"
 
-#include "image/digest.hpp"
+#include "base/digest.hpp"
 
 namespace opensandbox::imagebuild {
 namespace {
@@ -19,7 +19,7 @@ CacheKey& CacheKey::add(std::string_view part) {
 }
 
 std::string CacheKey::digest() const {
-    return image::sha256_hex(std::string(kVersion) + "\n" + parts_);
+    return sha256_hex(std::string(kVersion) + "\n" + parts_);
 }
 
 std::string cache_reference(std::string_view digest) {

@@ -1,7 +1,7 @@
 #include "imagebuild/context.hpp"
 
+#include "base/digest.hpp"
 #include "base/unique_fd.hpp"
-#include "image/digest.hpp"
 
 #include <sys/stat.h>
 
@@ -152,7 +152,7 @@ Result<std::string> Context::digest_of(const std::string& path) {
                                 std::to_string(status.st_mtim.tv_sec) + '.' +
                                 std::to_string(status.st_mtim.tv_nsec);
     if (auto known = digests_.find(version); known != digests_.end()) return known->second;
-    image::Sha256 hash;
+    Sha256 hash;
     std::vector<char> piece(kPiece);
     for (;;) {
         const ssize_t count = ::read(file.get(), piece.data(), piece.size());

@@ -1,6 +1,6 @@
 #include "lifecycle/idempotency.hpp"
 
-#include <openssl/sha.h>
+#include "base/digest.hpp"
 
 #include <algorithm>
 
@@ -8,18 +8,6 @@ namespace opensandbox::lifecycle {
 namespace {
 
 constexpr std::size_t kMaxKey = 255;
-
-std::string sha256_hex(std::string_view text) {
-    unsigned char digest[SHA256_DIGEST_LENGTH];
-    SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), digest);
-    static constexpr char kDigits[] = "0123456789abcdef";
-    std::string hex;
-    for (unsigned char byte : digest) {
-        hex += kDigits[byte >> 4];
-        hex += kDigits[byte & 15];
-    }
-    return hex;
-}
 
 Error reused(const std::string& key) {
     return {ErrorCode::conflict, "IDEMPOTENCY_KEY_REUSED",

@@ -1,7 +1,7 @@
 #include "mcp/stdio_transport.hpp"
 
 #include "base/log.hpp"
-#include "cli/standard_streams.hpp"
+#include "sdk/stdio/standard_streams.hpp"
 
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ class LineOutput : public std::enable_shared_from_this<LineOutput> {
     [[nodiscard]] bool gone() const { return queue_.reader_gone(); }
 
   private:
-    cli::OutputQueue queue_;
+    sdk::OutputQueue queue_;
 };
 
 class LineOutlet : public Outlet {
@@ -134,7 +134,7 @@ LineReader::Found LineReader::rest(std::string& line) {
 }
 
 Awaitable<void> serve_stdio(asio::any_io_executor executor, std::shared_ptr<Session> session) {
-    auto input = cli::open_standard_input(executor);
+    auto input = sdk::open_standard_input(executor);
     if (!input) {
         log::error("cannot read standard input", {{"error", input.error().message()}});
         co_return;

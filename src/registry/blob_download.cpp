@@ -1,7 +1,7 @@
 #include "registry/blob_download.hpp"
 
+#include "base/digest.hpp"
 #include "base/unique_fd.hpp"
-#include "image/digest.hpp"
 #include "image/input_stream.hpp"
 #include "net/task.hpp"
 
@@ -19,12 +19,12 @@ constexpr std::size_t kPiece = std::size_t{1} << 20;
 /// The file with what has arrived, and the digest of that.
 struct Partial {
     UniqueFd file;
-    image::Sha256 hash;
+    Sha256 hash;
     std::uint64_t size = 0;
     std::string buffer;  ///< received, not written yet
 
     Status restart() {
-        hash = image::Sha256();
+        hash = Sha256();
         size = 0;
         buffer.clear();
         if (::ftruncate(file.get(), 0) == 0 && ::lseek(file.get(), 0, SEEK_SET) == 0) return {};

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -21,10 +20,5 @@ struct Credential {
 
 /// The value of Authorization for basic authentication.
 std::string basic_authorization(const Credential& credential);
-
-/// RFC 4648 section 4, with padding.
-std::string to_base64(std::string_view bytes);
-/// Empty when it is malformed.
-std::optional<std::string> from_base64(std::string_view text);
 
 }  // namespace opensandbox::registry

@@ -1,5 +1,6 @@
 #include "registry/docker_config.hpp"
 
+#include "base/base64.hpp"
 #include "json/document.hpp"
 #include "registry/location.hpp"
 

@@ -1,8 +1,8 @@
 #include "registry/push.hpp"
 
+#include "base/digest.hpp"
 #include "base/scope_exit.hpp"
 #include "image/composition.hpp"
-#include "image/digest.hpp"
 #include "image/known_blobs.hpp"
 #include "image/layer_writer.hpp"
 #include "image/staging.hpp"
@@ -133,7 +133,7 @@ Awaitable<Status> Push::send_layer(std::size_t index, std::shared_ptr<bool> stop
 }
 
 Awaitable<Status> Push::send_document(std::string content) {
-    std::string hex = image::sha256_hex(content);
+    std::string hex = sha256_hex(content);
     auto present = co_await has_blob(session_, hex);
     if (!present) co_return present.error();
     if (*present) co_return Status();
@@ -157,7 +157,7 @@ Awaitable<Result<PushedImage>> Push::send_documents() {
     if (!response) co_return response.error().within("manifest");
     PushedImage pushed;
     pushed.reference = to.source() + ":" + to.reference;
-    pushed.digest = "sha256:" + image::sha256_hex(made->manifest);
+    pushed.digest = "sha256:" + sha256_hex(made->manifest);
     pushed.size = made->config.size();
     for (std::size_t i : distinct_)
         pushed.size += sent_[i].size;

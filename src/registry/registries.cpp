@@ -1,9 +1,9 @@
 #include "registry/registries.hpp"
 
+#include "base/digest.hpp"
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "image/budget.hpp"
-#include "image/digest.hpp"
 #include "net/task.hpp"
 #include "registry/keychain.hpp"
 #include "registry/pull.hpp"
@@ -181,7 +181,7 @@ Awaitable<Pulled> Registries::pull(std::string reference, std::optional<model::R
     if (!name) co_return Pulled(name.error());
     // Another login is another pull: nobody gets in on somebody else's.
     std::string key = *name;
-    if (login) key += " " + image::sha256_hex(login->username + '\0' + login->password);
+    if (login) key += " " + sha256_hex(login->username + '\0' + login->password);
     auto state = state_;
     std::shared_ptr<Flight>& slot = state->flights[key];
     // One that everybody has left is not taken any more.

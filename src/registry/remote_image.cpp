@@ -1,6 +1,6 @@
 #include "registry/remote_image.hpp"
 
-#include "image/digest.hpp"
+#include "base/digest.hpp"
 
 namespace opensandbox::registry {
 namespace {
@@ -31,12 +31,12 @@ Awaitable<Result<Manifest>> fetch_manifest(Session& session, std::string referen
     if (!answer) co_return answer.error().within("manifest");
     Manifest manifest;
     manifest.text = std::move(answer->body);
-    manifest.hex = image::sha256_hex(manifest.text);
+    manifest.hex = sha256_hex(manifest.text);
     std::string_view type = answer->head.fields.get("Content-Type").value_or("");
     manifest.media_type = type.substr(0, type.find_first_of("; "));
     // A registry that says which bytes it means is held to it.
     std::string_view stated = answer->head.fields.get("Docker-Content-Digest").value_or("");
-    for (std::string_view hex : {image::digest_hex(reference), image::digest_hex(stated)}) {
+    for (std::string_view hex : {digest_hex(reference), digest_hex(stated)}) {
         if (!hex.empty() && hex != manifest.hex) {
             co_return wrong_bytes("manifest", manifest.hex, hex);
         }
@@ -57,7 +57,7 @@ Awaitable<Result<std::string>> fetch_config(Session& session, image::Descriptor 
     Call call("GET", session.path("blobs/sha256:" + descriptor.hex));
     auto answer = co_await session.fetch(std::move(call), image::largest_document);
     if (!answer) co_return answer.error().within("config");
-    if (std::string hex = image::sha256_hex(answer->body); hex != descriptor.hex) {
+    if (std::string hex = sha256_hex(answer->body); hex != descriptor.hex) {
         co_return wrong_bytes("config", hex, descriptor.hex);
     }
     co_return std::move(answer->body);

@@ -1,6 +1,6 @@
 #include "runtime/bucket_command.hpp"
 
-#include "image/digest.hpp"
+#include "base/digest.hpp"
 
 #include <algorithm>
 #include <array>
@@ -197,7 +197,7 @@ std::string bucket_digest(const model::Volume& volume) {
     std::string all = command.secret;
     for (const std::string& word : command.argv)
         all += word + '\n';
-    return image::sha256_hex(all);
+    return sha256_hex(all);
 }
 
 }  // namespace opensandbox::runtime

@@ -1,5 +1,6 @@
 #include "sdk/redis_pool_store.hpp"
 
+#include "base/base64.hpp"
 #include "base/scope_exit.hpp"
 #include "opensandbox/pool_store.hpp"
 #include "redis/client.hpp"
@@ -39,26 +40,11 @@ std::vector<std::string> texts(resp::Value& list) {
     return all;
 }
 
-std::string tag_of(std::string_view pool) {
-    constexpr std::string_view kDigits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    std::string tag;
-    unsigned bits = 0;
-    int held = 0;
-    for (char c : pool) {
-        bits = (bits << 8U) | static_cast<unsigned char>(c);
-        for (held += 8; held >= 6; held -= 6)
-            tag += kDigits[(bits >> static_cast<unsigned>(held - 6)) & 63U];
-    }
-    if (held > 0) tag += kDigits[(bits << static_cast<unsigned>(6 - held)) & 63U];
-    return tag;
-}
-
 }  // namespace
 
 std::string redis_pool_key(std::string_view prefix, std::string_view pool,
                            std::string_view suffix) {
-    return std::string(prefix) + ":{" + tag_of(pool) + "}:" + std::string(suffix);
+    return std::string(prefix) + ":{" + to_base64url(pool) + "}:" + std::string(suffix);
 }
 
 namespace {

@@ -1,5 +1,5 @@
 // The JSON documents of image archives: index, manifest, config, docker-save's manifest.json.
-#include "image/digest.hpp"
+#include "base/digest.hpp"
 #include "image/manifest.hpp"
 
 #include <cstdint>
@@ -16,14 +16,14 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         case 0:
             if (auto index = image::parse_index(text)) {
                 for (const auto& entry : *index) {
-                    if (!image::is_sha256_hex(entry.hex)) std::abort();
+                    if (!opensandbox::is_sha256_hex(entry.hex)) std::abort();
                 }
                 (void)image::choose(*index, reference);
             }
             break;
         case 1:
             if (auto manifest = image::parse_manifest(text)) {
-                if (!image::is_sha256_hex(manifest->config.hex)) std::abort();
+                if (!opensandbox::is_sha256_hex(manifest->config.hex)) std::abort();
             }
             break;
         case 2:

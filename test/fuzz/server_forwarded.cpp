@@ -1,4 +1,4 @@
-#include "server/forwarded.hpp"
+#include "server/proxy/forwarded.hpp"
 
 #include <boost/asio/ip/address.hpp>
 

@@ -1,6 +1,6 @@
 #include "server/auth.hpp"
 #include "server/list_query.hpp"
-#include "server/proxy_rules.hpp"
+#include "server/proxy/proxy_rules.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -61,7 +61,7 @@ ELSEWHERE = {
 SHOWN_BY = {
     "TENANT_PROVIDER_UNAVAILABLE": "test_a_tenant_provider_that_is_down_has_its_code",
     "P::INITIALIZATION_ERROR": "test_an_engine_that_is_not_there_ends_the_start_with_its_code",
-    "BACKEND_TIMEOUT": "unit/server/proxy_test.cpp: a failure behind the agent is told apart",
+    "BACKEND_TIMEOUT": "unit/server/api/proxy_test.cpp: a failure behind the agent is told apart",
 }
 
 

@@ -2,8 +2,8 @@
 #include "cli/code_input.hpp"
 #include "cli/invocation.hpp"
 #include "cli/remote_code.hpp"
-#include "cli/standard_streams.hpp"
 #include "net/task.hpp"
+#include "sdk/stdio/standard_streams.hpp"
 
 #include <array>
 #include <csignal>
@@ -41,8 +41,9 @@ Awaitable<sdk::Result<std::string>> read_code(Invocation& invocation) {
     Arguments& arguments = invocation.arguments();
     if (auto text = arguments.get("--code")) co_return *text;
     const auto files = arguments.rest("FILE");
-    auto source = files.empty() || files.front() == "-" ? open_standard_input(invocation.executor())
-                                                        : sdk::read_file(files.front());
+    auto source = files.empty() || files.front() == "-"
+                      ? sdk::open_standard_input(invocation.executor())
+                      : sdk::read_file(files.front());
     if (!source) co_return source.error();
     co_return co_await read_all(std::move(*source));
 }
@@ -149,7 +150,7 @@ class LineInput {
 
 /// Reads, runs and prints until the end of the input.
 Awaitable<Outcome> converse(Invocation& invocation, sdk::Code code, sdk::CodeContext context) {
-    auto source = open_standard_input(invocation.executor());
+    auto source = sdk::open_standard_input(invocation.executor());
     if (!source) co_return source.error();
     LineInput input(invocation.executor(), std::move(*source));
     Interrupts& interrupts = invocation.interrupts();

@@ -1,8 +1,8 @@
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/remote_run.hpp"
 #include "cli/shell_quote.hpp"
 #include "net/task.hpp"
+#include "sdk/document/describe.hpp"
 
 namespace opensandbox::cli {
 

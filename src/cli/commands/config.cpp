@@ -1,9 +1,10 @@
 #include "base/identifier.hpp"
 #include "base/scope_exit.hpp"
 #include "base/unique_fd.hpp"
-#include "cli/describe.hpp"
 #include "cli/duration.hpp"
 #include "cli/invocation.hpp"
+#include "sdk/document/describe.hpp"
+#include "sdk/stdio/write_fully.hpp"
 #include "sdk/transport.hpp"
 
 #include <array>
@@ -87,8 +88,8 @@ Awaitable<Outcome> show(Invocation& invocation) {
         std::chrono::duration_cast<std::chrono::seconds>(config->request_timeout).count();
     document["use_server_proxy"] = config->use_server_proxy;
     document["color"] = file.color.value_or(true);
-    document["default_image"] = or_null(file.default_image);
-    document["default_timeout"] = or_null(file.default_timeout);
+    document["default_image"] = sdk::or_null(file.default_image);
+    document["default_timeout"] = sdk::or_null(file.default_timeout);
     document["config_path"] = path.string();
     document["config_file_exists"] = exists;
     co_return invocation.print_object(document);
@@ -111,7 +112,7 @@ sdk::Status save(const std::filesystem::path& path, const std::string& text) {
     UniqueFd fd(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!fd) return errno_error("create a file beside " + path.string());
     ScopeExit abandoned([&] { ::unlink(temporary.c_str()); });
-    if (!write_fully(fd.get(), text)) return errno_error("write " + temporary);
+    if (!sdk::write_fully(fd.get(), text)) return errno_error("write " + temporary);
     if (::rename(temporary.c_str(), path.c_str()) != 0) {
         return errno_error("rename to " + path.string());
     }

@@ -1,6 +1,6 @@
-#include "cli/describe.hpp"
 #include "cli/input_document.hpp"
 #include "cli/invocation.hpp"
+#include "sdk/document/describe.hpp"
 
 namespace opensandbox::cli {
 

@@ -1,6 +1,6 @@
 #include "base/clock.hpp"
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
+#include "sdk/document/describe.hpp"
 
 namespace opensandbox::cli {
 

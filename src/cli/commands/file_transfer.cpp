@@ -1,5 +1,5 @@
 #include "cli/invocation.hpp"
-#include "cli/standard_streams.hpp"
+#include "sdk/stdio/standard_streams.hpp"
 
 #include <sys/stat.h>
 
@@ -48,7 +48,7 @@ Awaitable<Outcome> cat(Invocation& invocation) {
     if (arguments.problem()) co_return *arguments.problem();
     auto sandbox = co_await invocation.sandbox();
     if (!sandbox) co_return sandbox.error();
-    StandardOutputWriter output(invocation.executor());
+    sdk::StandardOutputWriter output(invocation.executor());
     auto size = co_await sandbox->files().download(arguments.one("PATH"), output);
     if (output.reader_gone()) co_return kSuccess;
     co_await output.flush();
@@ -64,7 +64,7 @@ Awaitable<Outcome> write(Invocation& invocation) {
     const auto content = arguments.get("--content");
     const std::string path = arguments.one("PATH");
     auto source = content ? sdk::Result<std::unique_ptr<sdk::ByteReader>>(sdk::read_bytes(*content))
-                          : open_standard_input(invocation.executor());
+                          : sdk::open_standard_input(invocation.executor());
     if (!source) co_return source.error();
     auto sandbox = co_await invocation.sandbox();
     if (!sandbox) co_return sandbox.error();
@@ -86,7 +86,7 @@ Awaitable<Outcome> upload(Invocation& invocation) {
     sdk::Permissions permissions = read_permissions(arguments, mode == 0 ? kDefaultMode : mode);
     if (arguments.problem()) co_return *arguments.problem();
     auto source =
-        standard_input ? open_standard_input(invocation.executor()) : sdk::read_file(local);
+        standard_input ? sdk::open_standard_input(invocation.executor()) : sdk::read_file(local);
     if (!source) co_return source.error();
     auto sandbox = co_await invocation.sandbox();
     if (!sandbox) co_return sandbox.error();
@@ -99,7 +99,7 @@ Awaitable<Outcome> upload(Invocation& invocation) {
 
 Awaitable<Outcome> download_to_output(Invocation& invocation, sdk::Files files,
                                       std::string remote) {
-    StandardOutputWriter output(invocation.executor());
+    sdk::StandardOutputWriter output(invocation.executor());
     auto size = co_await files.download(std::move(remote), output);
     if (output.reader_gone()) co_return kSuccess;
     co_await output.flush();

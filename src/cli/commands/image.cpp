@@ -1,10 +1,10 @@
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
-#include "cli/standard_streams.hpp"
 #include "image/directory_archive.hpp"
 #include "imagebuild/cache_key.hpp"
 #include "net/task.hpp"
 #include "opensandbox/images.hpp"
+#include "sdk/document/describe.hpp"
+#include "sdk/stdio/standard_streams.hpp"
 #include "sdk/transport.hpp"
 
 #include <sys/stat.h>
@@ -41,7 +41,7 @@ class DirectoryReader : public sdk::ByteReader {
 
 sdk::Result<std::unique_ptr<sdk::ByteReader>> open_source(Invocation& invocation,
                                                           const std::string& path) {
-    if (path == "-") return open_standard_input(invocation.executor());
+    if (path == "-") return sdk::open_standard_input(invocation.executor());
     struct stat info{};
     if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode)) {
         auto archive = image::DirectoryArchive::open(path);

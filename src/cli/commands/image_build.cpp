@@ -1,10 +1,10 @@
 #include "base/scope_exit.hpp"
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
-#include "cli/output_queue.hpp"
 #include "imagebuild/builder.hpp"
 #include "imagebuild/cache_key.hpp"
 #include "net/task.hpp"
+#include "sdk/document/describe.hpp"
+#include "sdk/stdio/output_queue.hpp"
 #include "sdk/transport.hpp"
 
 #include <chrono>
@@ -54,7 +54,7 @@ class BuildLog {
         if (tail_.size() > 2 * kTail) tail_.erase(0, tail_.size() - kTail);
     }
 
-    OutputQueue queue_;
+    sdk::OutputQueue queue_;
     bool quiet_;
     std::string tail_;
 };

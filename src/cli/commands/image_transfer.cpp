@@ -1,9 +1,9 @@
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/layer_display.hpp"
 #include "cli/secret_input.hpp"
-#include "cli/standard_streams.hpp"
 #include "opensandbox/images.hpp"
+#include "sdk/document/describe.hpp"
+#include "sdk/stdio/standard_streams.hpp"
 
 namespace opensandbox::cli {
 
@@ -70,7 +70,7 @@ Awaitable<Outcome> push(Invocation& invocation) {
 
 Awaitable<Outcome> export_to_output(Invocation& invocation, sdk::Images images,
                                     std::string reference) {
-    StandardOutputWriter output(invocation.executor());
+    sdk::StandardOutputWriter output(invocation.executor());
     auto size = co_await images.export_archive(std::move(reference), output);
     if (output.reader_gone()) co_return kSuccess;
     co_await output.flush();

@@ -1,7 +1,7 @@
 #include "base/clock.hpp"
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "net/task.hpp"
+#include "sdk/document/describe.hpp"
 
 #include <array>
 #include <cstdio>

@@ -1,5 +1,5 @@
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
+#include "sdk/document/describe.hpp"
 
 namespace opensandbox::cli {
 

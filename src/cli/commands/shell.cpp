@@ -3,7 +3,7 @@
 #include "cli/remote_run.hpp"
 #include "cli/remote_shell.hpp"
 #include "cli/shell_quote.hpp"
-#include "cli/standard_streams.hpp"
+#include "sdk/stdio/standard_streams.hpp"
 
 #include <unistd.h>
 
@@ -15,7 +15,7 @@ namespace {
 /// end of it.
 Awaitable<Outcome> run_with_input(Invocation& invocation, sdk::Sandbox sandbox,
                                   std::vector<std::string> words) {
-    auto input = open_standard_input(invocation.executor());
+    auto input = sdk::open_standard_input(invocation.executor());
     if (!input) co_return input.error();
     const std::string path = "/tmp/.stdin-" + new_uuid();
     sdk::Permissions only_owner(0600);

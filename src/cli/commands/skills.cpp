@@ -1,6 +1,6 @@
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/skills/installation.hpp"
+#include "sdk/document/describe.hpp"
 
 #include <cstdlib>
 
@@ -143,9 +143,9 @@ Awaitable<Outcome> show(Invocation& invocation) {
                                        {"area", skill->area},
                                        {"summary", skill->summary},
                                        {"trigger_hint", skill->trigger},
-                                       {"when_to_use", or_null(skill->section("When To Use"))},
-                                       {"quick_start", or_null(skill->section("Quick Start"))},
-                                       {"json_shapes", or_null(skill->section("JSON Shapes"))},
+                                       {"when_to_use", sdk::or_null(skill->section("When To Use"))},
+                                       {"quick_start", sdk::or_null(skill->section("Quick Start"))},
+                                       {"json_shapes", sdk::or_null(skill->section("JSON Shapes"))},
                                        {"content", skill->document()}});
 }
 

@@ -1,7 +1,7 @@
-#include "cli/describe.hpp"
 #include "cli/image_options.hpp"
 #include "cli/invocation.hpp"
 #include "opensandbox/snapshots.hpp"
+#include "sdk/document/describe.hpp"
 
 namespace opensandbox::cli {
 

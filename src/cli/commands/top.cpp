@@ -1,8 +1,8 @@
 #include "base/clock.hpp"
-#include "cli/describe.hpp"
 #include "cli/invocation.hpp"
 #include "cli/sandbox_listing.hpp"
 #include "net/task.hpp"
+#include "sdk/document/describe.hpp"
 
 #include <cstdio>
 

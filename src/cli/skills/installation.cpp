@@ -5,7 +5,7 @@
 #include "base/scope_exit.hpp"
 #include "base/unique_fd.hpp"
 #include "cli/skills/marked_block.hpp"
-#include "cli/terminal.hpp"
+#include "sdk/stdio/write_fully.hpp"
 #include "sdk/transport.hpp"
 
 #include <sys/stat.h>
@@ -69,7 +69,7 @@ sdk::Status write_text(const fs::path& named, std::string_view text) {
     if (::stat(path.c_str(), &before) == 0 && ::fchmod(fd.get(), before.st_mode & 07777) != 0) {
         return errno_error("set the mode of " + temporary);
     }
-    if (!write_fully(fd.get(), text)) return errno_error("write " + temporary);
+    if (!sdk::write_fully(fd.get(), text)) return errno_error("write " + temporary);
     if (::rename(temporary.c_str(), path.c_str()) != 0) {
         return errno_error("rename to " + path.string());
     }

@@ -1,10 +1,10 @@
 #include "egress/rules/policy_rules.hpp"
 
+#include "base/digest.hpp"
 #include "egress/policy/special_blocks.hpp"
 #include "egress/rules/ports.hpp"
 
 #include <netinet/in.h>
-#include <openssl/sha.h>
 
 #include <algorithm>
 #include <array>
@@ -201,15 +201,8 @@ std::string PolicyRules::digest() const {
     for (const auto port : intercepted_ports)
         put(std::to_string(port));
 
-    std::array<unsigned char, SHA256_DIGEST_LENGTH> hash{};
-    ::SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(), hash.data());
-    std::string digits;
-    for (std::size_t i = 0; i < 16; ++i) {
-        constexpr std::string_view hexadecimal = "0123456789abcdef";
-        digits += hexadecimal[hash[i] >> 4];
-        digits += hexadecimal[hash[i] & 15];
-    }
-    return digits;
+    constexpr std::size_t kDigits = 32;
+    return sha256_hex(text).substr(0, kDigits);
 }
 
 const std::vector<Prefix>& private_ranges() {

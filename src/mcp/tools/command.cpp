@@ -56,7 +56,7 @@ Awaitable<ToolResult> status(Call& call) {
     if (!sandbox) co_return sandbox.error();
     auto found = co_await sandbox->commands().status(call.text("execution_id"));
     if (!found) co_return found.error();
-    co_return cli::describe(*found);
+    co_return sdk::describe(*found);
 }
 
 json::object logs_document(Page page, std::string_view stream) {

@@ -146,7 +146,7 @@ json::object status_document(std::string_view word) {
 json::object sandbox_document(const sdk::SandboxInfo& info) {
     json::object out;
     out["sandbox_id"] = info.id;
-    out["info"] = cli::describe(info);
+    out["info"] = sdk::describe(info);
     return out;
 }
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "cli/describe.hpp"
 #include "mcp/schema.hpp"
 #include "opensandbox/commands.hpp"
+#include "sdk/document/describe.hpp"
 
 /// What several tools answer with: documents and their schemas. Documents that the command line
-/// prints, too, are made by cli/describe.hpp.
+/// prints, too, are made by sdk/document.
 namespace opensandbox::mcp {
 
 json::object sandbox_info_schema();

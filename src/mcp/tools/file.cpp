@@ -40,7 +40,7 @@ Awaitable<ToolResult> remove_directories(Call& call) {
 
 json::object list_document(const std::vector<sdk::FileInfo>& files) {
     json::object out;
-    out["result"] = cli::describe(files);
+    out["result"] = sdk::describe(files);
     return out;
 }
 

@@ -107,7 +107,7 @@ Awaitable<ToolResult> kill(Call& call) {
 Awaitable<ToolResult> get_info(Call& call) {
     auto info = co_await call.workspace().sandboxes().get(call.text("sandbox_id"));
     if (!info) co_return info.error();
-    co_return cli::describe(*info);
+    co_return sdk::describe(*info);
 }
 
 sdk::Result<sdk::ListFilter> read_filter(const Call& call) {
@@ -146,11 +146,11 @@ Awaitable<ToolResult> list_sandboxes(Call& call) {
     if (!page) co_return page.error();
     json::array infos;
     for (const auto& info : page->items)
-        infos.emplace_back(cli::describe(info));
+        infos.emplace_back(sdk::describe(info));
     call.progress(1, 1, std::to_string(infos.size()) + " sandboxes");
     json::object out;
     out["sandbox_infos"] = std::move(infos);
-    out["pagination"] = cli::describe(page->pagination);
+    out["pagination"] = sdk::describe(page->pagination);
     co_return out;
 }
 

@@ -27,7 +27,7 @@ Awaitable<ToolResult> create_snapshot(Call& call) {
     if (limit.count() > 0) made = co_await snapshots.wait(id, limit);
     if (!made && made.error().code() == sdk::ErrorCode::timeout) made = co_await snapshots.get(id);
     if (!made) co_return made.error();
-    co_return cli::describe(*made);
+    co_return sdk::describe(*made);
 }
 
 Awaitable<ToolResult> list_snapshots(Call& call) {
@@ -41,13 +41,13 @@ Awaitable<ToolResult> list_snapshots(Call& call) {
     }
     auto page = co_await snapshots_of(call).list(std::move(filter));
     if (!page) co_return page.error();
-    co_return cli::describe(*page);
+    co_return sdk::describe(*page);
 }
 
 Awaitable<ToolResult> get_snapshot(Call& call) {
     auto info = co_await snapshots_of(call).get(call.text("snapshot_id"));
     if (!info) co_return info.error();
-    co_return cli::describe(*info);
+    co_return sdk::describe(*info);
 }
 
 Awaitable<ToolResult> remove_snapshot(Call& call) {

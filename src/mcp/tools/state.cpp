@@ -32,7 +32,7 @@ Awaitable<ToolResult> metrics(Call& call) {
     if (!sandbox) co_return sandbox.error();
     auto sample = co_await sandbox->metrics();
     if (!sample) co_return sample.error();
-    co_return cli::describe(*sample);
+    co_return sdk::describe(*sample);
 }
 
 Awaitable<ToolResult> healthcheck(Call& call) {
@@ -53,7 +53,7 @@ Awaitable<ToolResult> endpoint(Call& call) {
     if (!sandbox) co_return sandbox.error();
     auto found = co_await sandbox->endpoint(static_cast<std::uint16_t>(port));
     if (!found) co_return found.error();
-    json::object out = cli::describe(*found);
+    json::object out = sdk::describe(*found);
     if (!out.contains("origin")) out["origin"] = nullptr;
     co_return out;
 }
@@ -67,7 +67,7 @@ Awaitable<ToolResult> wait_for_state(Call& call, std::string id, std::string_vie
         if (!info) co_return info.error();
         const bool final =
             info->state == state || info->state == "Failed" || info->state == "Terminated";
-        if (final || std::chrono::steady_clock::now() >= end) co_return cli::describe(*info);
+        if (final || std::chrono::steady_clock::now() >= end) co_return sdk::describe(*info);
         co_await net::sleep_for(kStatePolling);
     }
 }

@@ -1,7 +1,7 @@
 #include "mcp/tools/text_encoding.hpp"
 
+#include "base/base64.hpp"
 #include "base/json_string.hpp"
-#include "registry/credential.hpp"
 
 #include <algorithm>
 #include <cctype>
@@ -66,7 +66,7 @@ sdk::Result<Encoding> parse_encoding(std::string_view name) {
 }
 
 sdk::Result<std::string> to_json_text(std::string_view bytes, Encoding encoding) {
-    if (encoding == Encoding::base64) return registry::to_base64(bytes);
+    if (encoding == Encoding::base64) return to_base64(bytes);
     if (encoding == Encoding::latin1) return latin1_to_utf8(bytes);
     if (is_utf8(bytes)) return std::string(bytes);
     return sdk::Error(sdk::ErrorCode::invalid_argument,
@@ -76,7 +76,7 @@ sdk::Result<std::string> to_json_text(std::string_view bytes, Encoding encoding)
 sdk::Result<std::string> from_json_text(std::string_view text, Encoding encoding) {
     if (encoding == Encoding::latin1) return utf8_to_latin1(text);
     if (encoding == Encoding::utf8) return std::string(text);
-    auto bytes = registry::from_base64(text);
+    auto bytes = from_base64(text);
     if (bytes) return std::move(*bytes);
     return sdk::Error(sdk::ErrorCode::invalid_argument, "content: is no base64");
 }

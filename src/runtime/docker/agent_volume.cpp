@@ -1,8 +1,8 @@
 #include "runtime/docker/agent_volume.hpp"
 
+#include "base/digest.hpp"
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
-#include "image/digest.hpp"
 #include "net/task.hpp"
 #include "runtime/docker/names.hpp"
 #include "runtime/docker/own_program.hpp"
@@ -75,7 +75,7 @@ Awaitable<Status> AgentVolume::identify() {
     std::function<Result<std::string>()> work =
         [path = options_.executable.string(),
          image = options_.execd_image]() -> Result<std::string> {
-        if (!image.empty()) return image::sha256_hex(image);
+        if (!image.empty()) return sha256_hex(image);
         return digest_of_program(path);
     };
     auto digest = co_await net::run_blocking<Result<std::string>>(blocking_, std::move(work));

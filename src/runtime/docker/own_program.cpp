@@ -1,6 +1,6 @@
 #include "runtime/docker/own_program.hpp"
 
-#include "image/digest.hpp"
+#include "base/digest.hpp"
 
 #include <fstream>
 #include <span>
@@ -36,7 +36,7 @@ Result<std::string> read_program(const std::string& path) {
 
 Result<std::string> digest_of_program(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
-    image::Sha256 digest;
+    Sha256 digest;
     std::vector<char> piece(kPiece);
     while (in) {
         in.read(piece.data(), static_cast<std::streamsize>(piece.size()));

@@ -1,8 +1,8 @@
 #include "runtime/docker/sidecar_image.hpp"
 
+#include "base/digest.hpp"
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
-#include "image/digest.hpp"
 #include "json/document.hpp"
 #include "net/task.hpp"
 #include "runtime/docker/names.hpp"
@@ -96,9 +96,8 @@ std::string layer_of(const SidecarImageParts& parts) {
 
 std::string sidecar_image_archive(const SidecarImageParts& parts) {
     std::string layer = layer_of(parts);
-    std::string config =
-        json::serialize(json::value(configuration(parts, image::sha256_hex(layer))));
-    std::string config_name = image::sha256_hex(config) + ".json";
+    std::string config = json::serialize(json::value(configuration(parts, sha256_hex(layer))));
+    std::string config_name = sha256_hex(config) + ".json";
     json::object image;
     image["Config"] = config_name;
     image["RepoTags"] = json::array{parts.reference};
@@ -145,7 +144,7 @@ Awaitable<Result<std::string>> SidecarImage::provide(std::string architecture) {
             [path = options_.executable.string()]() -> Result<std::string> {
             auto program = digest_of_program(path);
             if (!program) return program.error();
-            return image::sha256_hex(std::string(kLayout) + *program + host_roots());
+            return sha256_hex(std::string(kLayout) + *program + host_roots());
         };
         auto version = co_await net::run_blocking<Result<std::string>>(blocking_, std::move(work));
         if (!version) co_return version.error();

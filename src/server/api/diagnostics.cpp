@@ -1,6 +1,7 @@
 #include "json/document.hpp"
+#include "lifecycle/lifecycle.hpp"
 #include "server/api/request_body.hpp"
-#include "server/api/services.hpp"
+#include "server/api/routes.hpp"
 #include "server/diagnostics/query.hpp"
 #include "server/diagnostics/text.hpp"
 #include "server/error_response.hpp"
@@ -68,68 +69,68 @@ http::Response text_form(std::string text, bool deprecated) {
 }
 
 /// The last `tail` lines; one more is read to know whether there are more.
-Awaitable<Result<Cut>> read_logs(Services& services, const std::string& id,
+Awaitable<Result<Cut>> read_logs(lifecycle::Lifecycle& lifecycle, const std::string& id,
                                  const Parameters& parameters) {
     runtime::LogQuery query;
     query.tail = parameters.tail + 1;
     if (parameters.since) query.since = now() - *parameters.since;
-    auto text = co_await services.lifecycle.logs(id, query);
+    auto text = co_await lifecycle.logs(id, query);
     if (!text) co_return text.error();
     co_return diagnostics::last_lines(*text, static_cast<std::size_t>(parameters.tail));
 }
 
-Cut read_events(Services& services, const std::string& id, const runtime::Inspection& inspection,
-                std::size_t limit) {
-    auto lines = diagnostics::event_lines(inspection, services.lifecycle.events(id));
+Cut read_events(lifecycle::Lifecycle& lifecycle, const std::string& id,
+                const runtime::Inspection& inspection, std::size_t limit) {
+    auto lines = diagnostics::event_lines(inspection, lifecycle.events(id));
     return diagnostics::first_lines(lines, limit);
 }
 
-Awaitable<http::Response> show_logs(Services& services, const std::string& id,
+Awaitable<http::Response> show_logs(lifecycle::Lifecycle& lifecycle, const std::string& id,
                                     const Parameters& parameters) {
     if (!parameters.scope) {
-        auto logs = co_await read_logs(services, id, parameters);
+        auto logs = co_await read_logs(lifecycle, id, parameters);
         if (!logs) co_return error_response(logs.error());
         co_return text_form(logs->text.empty() ? std::string(kNoLogs) : logs->text, true);
     }
     Parameters fixed;
     fixed.tail = kShownLines;
-    auto logs = co_await read_logs(services, id, fixed);
+    auto logs = co_await read_logs(lifecycle, id, fixed);
     if (!logs) co_return error_response(logs.error());
     co_return json_form(kLogs, id, *parameters.scope, *logs);
 }
 
-Awaitable<http::Response> show_events(Services& services, const std::string& id,
+Awaitable<http::Response> show_events(lifecycle::Lifecycle& lifecycle, const std::string& id,
                                       const Parameters& parameters) {
-    auto inspection = co_await services.lifecycle.inspect(id);
+    auto inspection = co_await lifecycle.inspect(id);
     if (!inspection) co_return error_response(inspection.error());
     std::size_t limit =
         parameters.scope ? kShownEvents : static_cast<std::size_t>(parameters.event_limit);
-    Cut events = read_events(services, id, *inspection, limit);
+    Cut events = read_events(lifecycle, id, *inspection, limit);
     if (!parameters.scope) co_return text_form(std::move(events.text), true);
     co_return json_form(kEvents, id, *parameters.scope, events);
 }
 
-Awaitable<http::Response> show_inspect(Services& services, const std::string& id) {
-    auto inspection = co_await services.lifecycle.inspect(id);
+Awaitable<http::Response> show_inspect(lifecycle::Lifecycle& lifecycle, const std::string& id) {
+    auto inspection = co_await lifecycle.inspect(id);
     if (!inspection) co_return error_response(inspection.error());
     co_return text_form(diagnostics::inspect_text(*inspection), false);
 }
 
 /// A part that cannot be read says why and does not cost the others.
-Awaitable<http::Response> show_summary(Services& services, const std::string& id,
+Awaitable<http::Response> show_summary(lifecycle::Lifecycle& lifecycle, const std::string& id,
                                        const Parameters& parameters) {
-    auto inspection = co_await services.lifecycle.inspect(id);
+    auto inspection = co_await lifecycle.inspect(id);
     if (!inspection && inspection.error().code() == ErrorCode::not_found) {
         co_return error_response(inspection.error());
     }
-    auto logs = co_await read_logs(services, id, parameters);
+    auto logs = co_await read_logs(lifecycle, id, parameters);
     std::string unreadable = inspection ? "" : "(unreadable: " + inspection.error().message() + ")";
     std::string inspect = unreadable;
     std::string events = unreadable;
     if (inspection) {
         inspect = diagnostics::inspect_text(*inspection);
         auto limit = static_cast<std::size_t>(parameters.event_limit);
-        events = read_events(services, id, *inspection, limit).text;
+        events = read_events(lifecycle, id, *inspection, limit).text;
     }
     std::string output(kNoLogs);
     if (!logs) {
@@ -141,20 +142,20 @@ Awaitable<http::Response> show_summary(Services& services, const std::string& id
                         false);
 }
 
-Awaitable<http::Response> answer(Services& services, Page page, const std::string& id,
+Awaitable<http::Response> answer(lifecycle::Lifecycle& lifecycle, Page page, const std::string& id,
                                  const Parameters& parameters) {
-    auto known = services.lifecycle.get(id);
+    auto known = lifecycle.get(id);
     if (!known) co_return error_response(known.error());
     switch (page) {
-        case Page::logs: co_return co_await show_logs(services, id, parameters);
-        case Page::events: co_return co_await show_events(services, id, parameters);
-        case Page::inspect: co_return co_await show_inspect(services, id);
+        case Page::logs: co_return co_await show_logs(lifecycle, id, parameters);
+        case Page::events: co_return co_await show_events(lifecycle, id, parameters);
+        case Page::inspect: co_return co_await show_inspect(lifecycle, id);
         case Page::summary: break;
     }
-    co_return co_await show_summary(services, id, parameters);
+    co_return co_await show_summary(lifecycle, id, parameters);
 }
 
-Awaitable<void> serve_page(Services& services, http::Exchange& exchange, Page page) {
+Awaitable<void> serve_page(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange, Page page) {
     std::string id = sandbox_id_of(exchange);
     auto parsed = diagnostics::parse_parameters(page, exchange.request().query());
     if (const auto* errors = std::get_if<model::FieldErrors>(&parsed)) {
@@ -169,18 +170,18 @@ Awaitable<void> serve_page(Services& services, http::Exchange& exchange, Page pa
             co_return co_await exchange.respond(std::move(refusal));
         }
     }
-    auto response = co_await answer(services, page, id, parameters);
+    auto response = co_await answer(lifecycle, page, id, parameters);
     co_await exchange.respond(std::move(response));
 }
 
 }  // namespace
 
-void add_diagnostics_routes(http::Router& router, Services& services, Mount mount) {
-    Services* s = &services;
+void add_diagnostics_routes(http::Router& router, lifecycle::Lifecycle& lifecycle, Mount mount) {
+    lifecycle::Lifecycle* l = &lifecycle;
     std::string base = std::string(mount) + "/sandboxes/{sandbox_id}/diagnostics/";
     auto add = [&](std::string_view name, Page page) {
         router.add("GET", base + std::string(name),
-                   [s, page](http::Exchange& x) { return serve_page(*s, x, page); });
+                   [l, page](http::Exchange& x) { return serve_page(*l, x, page); });
     };
     add("logs", Page::logs);
     add("events", Page::events);

@@ -1,4 +1,4 @@
-#include "server/api/services.hpp"
+#include "server/api/routes.hpp"
 #include "server/docs/documents.hpp"
 
 #include <array>

@@ -1,10 +1,11 @@
 #include "http/access_path.hpp"
 #include "model/field_rule.hpp"
 #include "server/api/request_body.hpp"
+#include "server/api/routes.hpp"
 #include "server/api/services.hpp"
-#include "server/endpoint_address.hpp"
 #include "server/error_response.hpp"
-#include "server/proxy_rules.hpp"
+#include "server/proxy/endpoint_address.hpp"
+#include "server/proxy/proxy_rules.hpp"
 
 namespace opensandbox::server {
 namespace {

@@ -1,5 +1,6 @@
 #include "model/fork_request.hpp"
 #include "server/api/request_body.hpp"
+#include "server/api/routes.hpp"
 #include "server/api/services.hpp"
 #include "server/error_response.hpp"
 

@@ -3,6 +3,7 @@
 #include "server/api/image_json.hpp"
 #include "server/api/image_request.hpp"
 #include "server/api/request_body.hpp"
+#include "server/api/routes.hpp"
 #include "server/api/services.hpp"
 #include "server/error_response.hpp"
 

@@ -4,6 +4,7 @@
 #include "net/task.hpp"
 #include "server/api/images.hpp"
 #include "server/api/request_body.hpp"
+#include "server/api/services.hpp"
 #include "server/error_response.hpp"
 
 #include <functional>

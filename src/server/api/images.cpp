@@ -7,6 +7,7 @@
 #include "lifecycle/latch.hpp"
 #include "server/api/image_json.hpp"
 #include "server/api/request_body.hpp"
+#include "server/api/services.hpp"
 #include "server/error_response.hpp"
 
 namespace opensandbox::server {

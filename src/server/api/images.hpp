@@ -2,7 +2,7 @@
 
 #include "image/store.hpp"
 #include "lifecycle/lifecycle.hpp"
-#include "server/api/services.hpp"
+#include "server/api/routes.hpp"
 
 #include <set>
 #include <string>

@@ -2,8 +2,9 @@
 #include "model/field_rule.hpp"
 #include "model/json_body.hpp"
 #include "server/api/request_body.hpp"
-#include "server/api/services.hpp"
+#include "server/api/routes.hpp"
 #include "server/error_response.hpp"
+#include "server/server_metrics.hpp"
 
 #include <array>
 
@@ -28,7 +29,7 @@ constexpr std::array kEventRules{
     model::FieldRule{.name = "image"},
 };
 
-Awaitable<void> record_event(Services& services, http::Exchange& exchange) {
+Awaitable<void> record_event(ServerMetrics& metrics, http::Exchange& exchange) {
     auto body = co_await read_json_body(exchange);
     if (!body) co_return;
     json::value document;
@@ -41,19 +42,18 @@ Awaitable<void> record_event(Services& services, http::Exchange& exchange) {
     }
     const auto& event = document.get_object();
     std::string agent(exchange.request().fields.get("User-Agent").value_or(""));
-    services.metrics.record_client_create(
-        agent, model::read_boolean(event, "success", false),
-        model::read_integer(event, "createDurationMs").value_or(0));
+    metrics.record_client_create(agent, model::read_boolean(event, "success", false),
+                                 model::read_integer(event, "createDurationMs").value_or(0));
     http::Response response(204);
     co_await exchange.respond(std::move(response));
 }
 
 }  // namespace
 
-void add_metrics_event_routes(http::Router& router, Services& services) {
-    Services* s = &services;
+void add_metrics_event_routes(http::Router& router, ServerMetrics& metrics) {
+    ServerMetrics* m = &metrics;
     router.add("POST", "/v1/metrics/events",
-               [s](http::Exchange& x) { return record_event(*s, x); });
+               [m](http::Exchange& x) { return record_event(*m, x); });
 }
 
 }  // namespace opensandbox::server

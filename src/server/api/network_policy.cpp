@@ -1,9 +1,10 @@
 #include "http/access_path.hpp"
 #include "model/policy_request.hpp"
 #include "server/api/request_body.hpp"
+#include "server/api/routes.hpp"
 #include "server/api/services.hpp"
 #include "server/error_response.hpp"
-#include "server/proxy_rules.hpp"
+#include "server/proxy/proxy_rules.hpp"
 
 namespace opensandbox::server {
 namespace {

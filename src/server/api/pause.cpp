@@ -1,5 +1,6 @@
+#include "lifecycle/lifecycle.hpp"
 #include "server/api/request_body.hpp"
-#include "server/api/services.hpp"
+#include "server/api/routes.hpp"
 #include "server/error_response.hpp"
 
 namespace opensandbox::server {
@@ -11,24 +12,24 @@ Awaitable<void> respond(http::Exchange& exchange, Status done) {
     co_await exchange.respond(std::move(response));
 }
 
-Awaitable<void> pause(Services& services, http::Exchange& exchange) {
-    auto done = co_await services.lifecycle.pause(sandbox_id_of(exchange));
+Awaitable<void> pause(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
+    auto done = co_await lifecycle.pause(sandbox_id_of(exchange));
     co_await respond(exchange, std::move(done));
 }
 
-Awaitable<void> resume(Services& services, http::Exchange& exchange) {
-    auto done = co_await services.lifecycle.resume(sandbox_id_of(exchange));
+Awaitable<void> resume(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
+    auto done = co_await lifecycle.resume(sandbox_id_of(exchange));
     co_await respond(exchange, std::move(done));
 }
 
 }  // namespace
 
-void add_pause_routes(http::Router& router, Services& services, Mount mount) {
+void add_pause_routes(http::Router& router, lifecycle::Lifecycle& lifecycle, Mount mount) {
     using http::Exchange;
     std::string one = std::string(mount) + "/sandboxes/{sandbox_id}";
-    Services* s = &services;
-    router.add("POST", one + "/pause", [s](Exchange& x) { return pause(*s, x); });
-    router.add("POST", one + "/resume", [s](Exchange& x) { return resume(*s, x); });
+    lifecycle::Lifecycle* l = &lifecycle;
+    router.add("POST", one + "/pause", [l](Exchange& x) { return pause(*l, x); });
+    router.add("POST", one + "/resume", [l](Exchange& x) { return resume(*l, x); });
 }
 
 }  // namespace opensandbox::server

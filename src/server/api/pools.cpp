@@ -1,6 +1,7 @@
+#include "lifecycle/lifecycle.hpp"
 #include "model/pool_request.hpp"
 #include "server/api/request_body.hpp"
-#include "server/api/services.hpp"
+#include "server/api/routes.hpp"
 #include "server/error_response.hpp"
 
 namespace opensandbox::server {
@@ -22,16 +23,16 @@ Awaitable<void> respond(http::Exchange& exchange, int status, Result<std::string
 }
 
 /// Where a runtime has no pools, that comes before what is wrong with the body.
-Awaitable<bool> refused(Services& services, http::Exchange& exchange) {
-    auto supported = services.lifecycle.pools().supported();
+Awaitable<bool> refused(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
+    auto supported = lifecycle.pools().supported();
     if (supported) co_return false;
     auto refusal = error_response(supported.error());
     co_await exchange.respond(std::move(refusal));
     co_return true;
 }
 
-Awaitable<void> create_pool(Services& services, http::Exchange& exchange) {
-    if (co_await refused(services, exchange)) co_return;
+Awaitable<void> create_pool(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
+    if (co_await refused(lifecycle, exchange)) co_return;
     auto body = co_await read_json_body(exchange);
     if (!body) co_return;
     auto parsed = model::parse_pool_request(*body);
@@ -40,22 +41,22 @@ Awaitable<void> create_pool(Services& services, http::Exchange& exchange) {
         co_return co_await exchange.respond(std::move(refusal));
     }
     auto& request = std::get<model::PoolRequest>(parsed);
-    auto made = co_await services.lifecycle.pools().create(std::move(request), exchange.tenant);
+    auto made = co_await lifecycle.pools().create(std::move(request), exchange.tenant);
     co_await respond(exchange, 201, std::move(made));
 }
 
-Awaitable<void> list_pools(Services& services, http::Exchange& exchange) {
-    auto list = services.lifecycle.pools().list(exchange.tenant);
+Awaitable<void> list_pools(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
+    auto list = lifecycle.pools().list(exchange.tenant);
     co_await respond(exchange, 200, std::move(list));
 }
 
-Awaitable<void> get_pool(Services& services, http::Exchange& exchange) {
-    auto pool = services.lifecycle.pools().get(key_of(exchange));
+Awaitable<void> get_pool(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
+    auto pool = lifecycle.pools().get(key_of(exchange));
     co_await respond(exchange, 200, std::move(pool));
 }
 
-Awaitable<void> update_pool(Services& services, http::Exchange& exchange) {
-    if (co_await refused(services, exchange)) co_return;
+Awaitable<void> update_pool(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
+    if (co_await refused(lifecycle, exchange)) co_return;
     auto body = co_await read_json_body(exchange);
     if (!body) co_return;
     auto parsed = model::parse_capacity_request(*body);
@@ -65,12 +66,12 @@ Awaitable<void> update_pool(Services& services, http::Exchange& exchange) {
     }
     auto capacity = std::get<model::PoolCapacity>(parsed);
     auto key = key_of(exchange);
-    auto changed = co_await services.lifecycle.pools().resize(std::move(key), capacity);
+    auto changed = co_await lifecycle.pools().resize(std::move(key), capacity);
     co_await respond(exchange, 200, std::move(changed));
 }
 
-Awaitable<void> delete_pool(Services& services, http::Exchange& exchange) {
-    auto removed = co_await services.lifecycle.pools().remove(key_of(exchange));
+Awaitable<void> delete_pool(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
+    auto removed = co_await lifecycle.pools().remove(key_of(exchange));
     http::Response response(204);
     if (!removed) response = error_response(removed.error());
     co_await exchange.respond(std::move(response));
@@ -78,16 +79,16 @@ Awaitable<void> delete_pool(Services& services, http::Exchange& exchange) {
 
 }  // namespace
 
-void add_pool_routes(http::Router& router, Services& services, Mount mount) {
+void add_pool_routes(http::Router& router, lifecycle::Lifecycle& lifecycle, Mount mount) {
     using http::Exchange;
     std::string all = std::string(mount) + "/pools";
     std::string one = all + "/{pool}";
-    Services* s = &services;
-    router.add("POST", all, [s](Exchange& x) { return create_pool(*s, x); });
-    router.add("GET", all, [s](Exchange& x) { return list_pools(*s, x); });
-    router.add("GET", one, [s](Exchange& x) { return get_pool(*s, x); });
-    router.add("PUT", one, [s](Exchange& x) { return update_pool(*s, x); });
-    router.add("DELETE", one, [s](Exchange& x) { return delete_pool(*s, x); });
+    lifecycle::Lifecycle* l = &lifecycle;
+    router.add("POST", all, [l](Exchange& x) { return create_pool(*l, x); });
+    router.add("GET", all, [l](Exchange& x) { return list_pools(*l, x); });
+    router.add("GET", one, [l](Exchange& x) { return get_pool(*l, x); });
+    router.add("PUT", one, [l](Exchange& x) { return update_pool(*l, x); });
+    router.add("DELETE", one, [l](Exchange& x) { return delete_pool(*l, x); });
 }
 
 }  // namespace opensandbox::server

@@ -1,6 +1,7 @@
 #include "base/scope_exit.hpp"
 #include "model/create_request.hpp"
 #include "server/api/request_body.hpp"
+#include "server/api/routes.hpp"
 #include "server/api/services.hpp"
 #include "server/error_response.hpp"
 #include "server/list_query.hpp"

@@ -1,3 +1,4 @@
+#include "server/api/routes.hpp"
 #include "server/api/services.hpp"
 #include "server/auth.hpp"
 #include "telemetry/process_figures.hpp"

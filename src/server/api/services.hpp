@@ -1,7 +1,7 @@
 #pragma once
 
 #include "http/client.hpp"
-#include "http/router.hpp"
+#include "http/exchange.hpp"
 #include "image/store.hpp"
 #include "lifecycle/lifecycle.hpp"
 #include "registry/registries.hpp"
@@ -18,7 +18,8 @@
 
 namespace opensandbox::server {
 
-/// What the routes work with. Configuration, images and pool are borrowed and outlive the server.
+/// What the routes work with; some take only a part of it. Configuration, images and pool are
+/// borrowed and outlive the server.
 struct Services {
     Services(const Config& c, std::string key, std::shared_ptr<lifecycle::Lifecycle> l,
              image::Store& i, asio::thread_pool& p, asio::any_io_executor executor,
@@ -49,32 +50,5 @@ struct Services {
     ServerMetrics metrics;
     RequestRooms rooms;
 };
-
-/// Where a router is mounted: "" or "/v1".
-using Mount = std::string_view;
-
-void add_sandbox_routes(http::Router& router, Services& services, Mount mount);
-/// POST /sandboxes/{id}/pause and /resume.
-void add_pause_routes(http::Router& router, Services& services, Mount mount);
-/// POST /sandboxes/{id}/fork.
-void add_fork_routes(http::Router& router, Services& services, Mount mount);
-void add_snapshot_routes(http::Router& router, Services& services, Mount mount);
-void add_pool_routes(http::Router& router, Services& services, Mount mount);
-/// /sandboxes/{id}/networkpolicy.
-void add_network_policy_routes(http::Router& router, Services& services, Mount mount);
-void add_endpoint_routes(http::Router& router, Services& services, Mount mount);
-void add_proxy_routes(http::Router& router, Services& services, Mount mount);
-void add_image_routes(http::Router& router, Services& services, Mount mount);
-/// POST /snapshots/{id}/image and /images/tag.
-void add_image_derivation_routes(http::Router& router, Services& services, Mount mount);
-void add_diagnostics_routes(http::Router& router, Services& services, Mount mount);
-/// What the contract has and this server does not: 501, naming what is missing.
-void add_unsupported_routes(http::Router& router, Services& services, Mount mount);
-/// /openapi.json, /docs and /redoc, bare only, without a key.
-void add_docs_routes(http::Router& router);
-/// POST /v1/metrics/events.
-void add_metrics_event_routes(http::Router& router, Services& services);
-/// /health, /version and /metrics, bare only.
-void add_service_routes(http::Router& router, Services& services);
 
 }  // namespace opensandbox::server

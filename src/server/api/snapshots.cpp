@@ -1,6 +1,7 @@
+#include "lifecycle/lifecycle.hpp"
 #include "model/snapshot_request.hpp"
 #include "server/api/request_body.hpp"
-#include "server/api/services.hpp"
+#include "server/api/routes.hpp"
 #include "server/error_response.hpp"
 #include "server/query_number.hpp"
 
@@ -10,13 +11,13 @@ namespace {
 constexpr std::int64_t kMaxPageSize = 200;
 
 /// What a runtime without snapshots answers.
-std::optional<http::Response> refuse_without(Services& services) {
-    if (services.lifecycle.runtime().capabilities().snapshots) return std::nullopt;
+std::optional<http::Response> refuse_without(lifecycle::Lifecycle& lifecycle) {
+    if (lifecycle.runtime().capabilities().snapshots) return std::nullopt;
     return error_response(501, "SNAPSHOT::NOT_IMPLEMENTED",
                           "The runtime of this server has no snapshots.");
 }
 
-Awaitable<void> create_snapshot(Services& services, http::Exchange& exchange) {
+Awaitable<void> create_snapshot(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
     std::string id = sandbox_id_of(exchange);
     auto body = co_await read_json_body(exchange);
     if (!body) co_return;
@@ -25,16 +26,16 @@ Awaitable<void> create_snapshot(Services& services, http::Exchange& exchange) {
         auto refusal = validation_response(*errors);
         co_return co_await exchange.respond(std::move(refusal));
     }
-    auto known = services.lifecycle.agent(id);
+    auto known = lifecycle.agent(id);
     if (!known) {
         auto refusal = error_response(known.error());
         co_return co_await exchange.respond(std::move(refusal));
     }
-    if (auto refusal = refuse_without(services)) {
+    if (auto refusal = refuse_without(lifecycle)) {
         co_return co_await exchange.respond(std::move(*refusal));
     }
     auto& name = std::get<std::optional<std::string>>(parsed);
-    auto accepted = co_await services.lifecycle.snapshots().create(id, std::move(name));
+    auto accepted = co_await lifecycle.snapshots().create(id, std::move(name));
     if (!accepted) {
         auto refusal = error_response(accepted.error());
         co_return co_await exchange.respond(std::move(refusal));
@@ -62,25 +63,25 @@ std::variant<lifecycle::SnapshotQuery, model::FieldErrors> parse_query(std::stri
     return query;
 }
 
-Awaitable<void> list_snapshots(Services& services, http::Exchange& exchange) {
+Awaitable<void> list_snapshots(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
     auto parsed = parse_query(exchange.request().query());
     http::Response response;
-    if (auto refusal = refuse_without(services)) {
+    if (auto refusal = refuse_without(lifecycle)) {
         response = std::move(*refusal);
     } else if (auto* query = std::get_if<lifecycle::SnapshotQuery>(&parsed)) {
         query->tenant = exchange.tenant;
-        response = http::json_response(200, services.lifecycle.snapshots().list(*query));
+        response = http::json_response(200, lifecycle.snapshots().list(*query));
     } else {
         response = validation_response(std::get<model::FieldErrors>(parsed));
     }
     co_await exchange.respond(std::move(response));
 }
 
-Awaitable<void> get_snapshot(Services& services, http::Exchange& exchange) {
+Awaitable<void> get_snapshot(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
     std::string id(exchange.parameter("snapshot_id"));
-    auto json = services.lifecycle.snapshots().get(id, exchange.tenant);
+    auto json = lifecycle.snapshots().get(id, exchange.tenant);
     http::Response response;
-    if (auto refusal = refuse_without(services)) {
+    if (auto refusal = refuse_without(lifecycle)) {
         response = std::move(*refusal);
     } else if (json) {
         response = http::json_response(200, std::string(*json));
@@ -90,12 +91,12 @@ Awaitable<void> get_snapshot(Services& services, http::Exchange& exchange) {
     co_await exchange.respond(std::move(response));
 }
 
-Awaitable<void> delete_snapshot(Services& services, http::Exchange& exchange) {
-    if (auto refusal = refuse_without(services)) {
+Awaitable<void> delete_snapshot(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange) {
+    if (auto refusal = refuse_without(lifecycle)) {
         co_return co_await exchange.respond(std::move(*refusal));
     }
     std::string id(exchange.parameter("snapshot_id"));
-    auto removed = co_await services.lifecycle.snapshots().remove(id, exchange.tenant);
+    auto removed = co_await lifecycle.snapshots().remove(id, exchange.tenant);
     http::Response response(204);
     if (!removed) response = error_response(removed.error());
     co_await exchange.respond(std::move(response));
@@ -103,16 +104,16 @@ Awaitable<void> delete_snapshot(Services& services, http::Exchange& exchange) {
 
 }  // namespace
 
-void add_snapshot_routes(http::Router& router, Services& services, Mount mount) {
+void add_snapshot_routes(http::Router& router, lifecycle::Lifecycle& lifecycle, Mount mount) {
     using http::Exchange;
     std::string of_sandbox = std::string(mount) + "/sandboxes/{sandbox_id}/snapshots";
     std::string all = std::string(mount) + "/snapshots";
     std::string one = all + "/{snapshot_id}";
-    Services* s = &services;
-    router.add("POST", of_sandbox, [s](Exchange& x) { return create_snapshot(*s, x); });
-    router.add("GET", all, [s](Exchange& x) { return list_snapshots(*s, x); });
-    router.add("GET", one, [s](Exchange& x) { return get_snapshot(*s, x); });
-    router.add("DELETE", one, [s](Exchange& x) { return delete_snapshot(*s, x); });
+    lifecycle::Lifecycle* l = &lifecycle;
+    router.add("POST", of_sandbox, [l](Exchange& x) { return create_snapshot(*l, x); });
+    router.add("GET", all, [l](Exchange& x) { return list_snapshots(*l, x); });
+    router.add("GET", one, [l](Exchange& x) { return get_snapshot(*l, x); });
+    router.add("DELETE", one, [l](Exchange& x) { return delete_snapshot(*l, x); });
 }
 
 }  // namespace opensandbox::server

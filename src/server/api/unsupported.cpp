@@ -1,5 +1,6 @@
+#include "lifecycle/lifecycle.hpp"
 #include "server/api/request_body.hpp"
-#include "server/api/services.hpp"
+#include "server/api/routes.hpp"
 #include "server/error_response.hpp"
 
 #include <array>
@@ -24,13 +25,13 @@ constexpr std::array kMissing{
     Missing{"DELETE", "/templates/{template}", kTemplates, "Template management"},
 };
 
-Awaitable<void> refuse_missing(Services& services, http::Exchange& exchange,
+Awaitable<void> refuse_missing(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange,
                                const Missing& missing) {
     auto response = error_response(
         501, missing.code,
         std::string(missing.what) + " is not supported by the runtime of this server.");
     if (!exchange.parameter("sandbox_id").empty()) {
-        auto known = services.lifecycle.get(sandbox_id_of(exchange));
+        auto known = lifecycle.get(sandbox_id_of(exchange));
         if (!known) response = error_response(known.error());
     }
     co_await exchange.respond(std::move(response));
@@ -38,12 +39,12 @@ Awaitable<void> refuse_missing(Services& services, http::Exchange& exchange,
 
 }  // namespace
 
-void add_unsupported_routes(http::Router& router, Services& services, Mount mount) {
-    Services* s = &services;
+void add_unsupported_routes(http::Router& router, lifecycle::Lifecycle& lifecycle, Mount mount) {
+    lifecycle::Lifecycle* l = &lifecycle;
     for (const Missing& missing : kMissing) {
         const Missing* m = &missing;
         router.add(missing.method, std::string(mount) + std::string(missing.pattern),
-                   [s, m](http::Exchange& x) { return refuse_missing(*s, x, *m); });
+                   [l, m](http::Exchange& x) { return refuse_missing(*l, x, *m); });
     }
 }
 

@@ -1,8 +1,7 @@
 #include "cli/document.hpp"
 
-#include "cli/describe.hpp"
 #include "cli/terminal.hpp"
-#include "sdk/wire.hpp"
+#include "sdk/document/describe.hpp"
 
 #include <catch2/catch.hpp>
 
@@ -122,32 +121,11 @@ TEST_CASE("cells hold one line and no control characters") {
           "id      x\nstatus  -\n");
 }
 
-TEST_CASE("a sandbox is described with the contract's members, absent ones null") {
-    auto info = sdk::wire::decode_sandbox(
-        R"({"id":"sb-1","image":{"uri":"host"},"status":{"state":"Running"},)"
-        R"("entrypoint":["tail"],"createdAt":"2026-01-01T00:00:00.123456Z"})");
-    REQUIRE(info.has_value());
-    CHECK(describe(*info) ==
-          document_of(
-              R"({"id":"sb-1","status":{"state":"Running","reason":null,"message":null,)"
-              R"("last_transition_at":null},"entrypoint":["tail"],"expires_at":null,)"
-              R"("created_at":"2026-01-01T00:00:00.123456Z","image":{"image":"host","auth":null},)"
-              R"("snapshot_id":null,"platform":null,"allocation":null,"metadata":{},)"
-              R"("extensions":null})"));
-}
-
-TEST_CASE("metrics, files and commands are described with the contract's members") {
+TEST_CASE("metrics are described with the contract's members") {
     sdk::Metrics metrics;
     metrics.cpu_count = 2;
     CHECK(to_json_text(describe(metrics))
               .find("\"cpu_count\": 2.0,\n  \"cpu_used_percentage\": 0.0") != std::string::npos);
-    sdk::FileInfo file;
-    file.path = "/a";
-    file.mode = 0644;
-    CHECK(describe(file).at("mode") == 644);
-    CHECK(describe(file).at("entry_type") == "file");
-    sdk::CommandStatus status;
-    CHECK(describe(status).at("exit_code").is_null());
 }
 
 TEST_CASE("progress says how much, of how much, and how fast") {

@@ -1,7 +1,7 @@
 #include "archives.hpp"
 
+#include "base/digest.hpp"
 #include "base/remove_tree.hpp"
-#include "image/digest.hpp"
 #include "image/manifest.hpp"
 
 #include <archive.h>

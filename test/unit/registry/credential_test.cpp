@@ -40,13 +40,8 @@ void add_program(const std::filesystem::path& path, const std::string& script) {
 
 }  // namespace
 
-TEST_CASE("base64 goes there and back") {
-    for (std::string text : {"", "a", "ab", "abc", "user:pass\xff"}) {
-        CHECK(from_base64(to_base64(text)) == text);
-    }
+TEST_CASE("basic authorization is user and password in base64") {
     CHECK(basic_authorization(Credential("user", "pass")) == "Basic dXNlcjpwYXNz");
-    CHECK_FALSE(from_base64("abc"));
-    CHECK_FALSE(from_base64("a*c="));
 }
 
 TEST_CASE("logins are kept in a file for its owner only") {

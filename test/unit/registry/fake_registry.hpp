@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/digest.hpp"
 #include "image/composition.hpp"
-#include "image/digest.hpp"
 #include "image/layer_writer.hpp"
 #include "image/manifest.hpp"
 #include "image/staging.hpp"
@@ -40,7 +40,7 @@ class FakeRegistry {
     }
     [[nodiscard]] std::uint16_t port() const { return server_.port; }
     std::string add_blob(std::string bytes) {
-        std::string hex = image::sha256_hex(bytes);
+        std::string hex = sha256_hex(bytes);
         blobs[hex] = std::move(bytes);
         return hex;
     }
@@ -132,7 +132,7 @@ inline Awaitable<void> FakeRegistry::handle_upload(http::Exchange& exchange) {
     }
     if (method == "PUT") {
         std::string hex(query.get("digest").value_or("").substr(7));
-        if (image::sha256_hex(upload) != hex) co_return co_await answer(exchange, 400);
+        if (sha256_hex(upload) != hex) co_return co_await answer(exchange, 400);
         blobs[hex] = std::move(upload);
         co_return co_await answer(exchange, 201);
     }
@@ -163,7 +163,7 @@ inline Awaitable<void> FakeRegistry::handle(http::Exchange& exchange) {
     if (now.method == "PUT") {
         auto body = co_await http::read_all(exchange.body(), 1 << 22);
         std::string type(now.fields.get("Content-Type").value_or(""));
-        manifests["sha256:" + image::sha256_hex(*body)] = {type, *body};
+        manifests["sha256:" + sha256_hex(*body)] = {type, *body};
         manifests[tag] = {type, *body};
         co_return co_await answer(exchange, 201);
     }
@@ -207,7 +207,7 @@ inline std::string add_image(FakeRegistry& registry, const std::string& tag,
     auto made = image::compose(details, layers);
     REQUIRE(made);
     registry.add_blob(made->config);
-    std::string digest = "sha256:" + image::sha256_hex(made->manifest);
+    std::string digest = "sha256:" + sha256_hex(made->manifest);
     registry.manifests[tag] = {made->media_type, made->manifest};
     registry.manifests[digest] = registry.manifests[tag];
     return digest;
@@ -217,7 +217,7 @@ inline std::string add_image(FakeRegistry& registry, const std::string& tag,
 inline std::string noise(std::size_t size) {
     std::string text;
     for (unsigned i = 0; text.size() < size; ++i)
-        text += image::sha256_hex(std::to_string(i));
+        text += sha256_hex(std::to_string(i));
     text.resize(size);
     return text;
 }

@@ -1,4 +1,4 @@
-#include "image/digest.hpp"
+#include "base/digest.hpp"
 #include "runtime/docker/container_spec.hpp"
 #include "runtime/docker/sidecar_image.hpp"
 #include "runtime/docker/sidecar_spec.hpp"
@@ -87,7 +87,7 @@ TEST_CASE("the sidecar's own image holds the program and the roots", "[runtime][
     REQUIRE(config);
     CHECK(config->at("architecture").as_string() == "amd64");
     CHECK(texts(config->at("rootfs").at("diff_ids")) ==
-          std::vector<std::string>{"sha256:" + image::sha256_hex(layer)});
+          std::vector<std::string>{"sha256:" + sha256_hex(layer)});
     CHECK(texts(config->at("config").at("Entrypoint")) ==
           std::vector<std::string>{"/opensandbox", "egress", "--supervised"});
     auto files = entries_of(layer);

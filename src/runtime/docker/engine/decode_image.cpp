@@ -1,4 +1,4 @@
-#include "image/digest.hpp"
+#include "base/digest.hpp"
 #include "runtime/docker/engine/decode.hpp"
 #include "runtime/docker/engine/document_reader.hpp"
 #include "runtime/docker/engine/failure.hpp"
@@ -9,7 +9,7 @@ std::string manifest_digest(const std::vector<std::string>& repo_digests) {
     std::string found;
     for (const std::string& named : repo_digests) {
         const std::string digest = named.substr(named.find('@') + 1);
-        if (image::digest_hex(digest).empty()) continue;
+        if (digest_hex(digest).empty()) continue;
         if (!found.empty() && found != digest) return {};
         found = digest;
     }

@@ -1,28 +1,15 @@
 #include "runtime/docker/engine/registry_auth.hpp"
 
+#include "base/base64.hpp"
 #include "json/document.hpp"
-
-#include <cstdint>
 
 namespace opensandbox::runtime::docker {
 namespace {
 
-/// RFC 4648 section 5, with padding, which Go's decoder insists on.
-std::string url_safe_base64(std::string_view bytes) {
-    constexpr std::string_view kDigits =
-        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
-    std::string text;
-    text.reserve((bytes.size() + 2) / 3 * 4);
-    for (std::size_t i = 0; i < bytes.size(); i += 3) {
-        std::string_view group = bytes.substr(i, 3);
-        std::uint32_t bits = 0;
-        for (std::size_t j = 0; j < 3; ++j) {
-            bits = bits << 8U | (j < group.size() ? static_cast<unsigned char>(group[j]) : 0U);
-        }
-        for (std::size_t j = 0; j < 4; ++j) {
-            text += j <= group.size() ? kDigits[bits >> (18U - 6U * j) & 0x3fU] : '=';
-        }
-    }
+/// With padding, which Go's decoder insists on.
+std::string padded_base64url(std::string_view bytes) {
+    std::string text = to_base64url(bytes);
+    text.resize((text.size() + 3) / 4 * 4, '=');
     return text;
 }
 
@@ -61,7 +48,7 @@ std::string registry_auth_header(const RegistryAuth& auth, std::string_view imag
     document["username"] = auth.username;
     document["password"] = auth.password;
     document["serveraddress"] = auth.server_address.empty() ? registry : auth.server_address;
-    return url_safe_base64(json::serialize(document));
+    return padded_base64url(json::serialize(document));
 }
 
 }  // namespace opensandbox::runtime::docker

@@ -1,7 +1,7 @@
 #include "runtime/native/server/request_plan.hpp"
 
+#include "base/digest.hpp"
 #include "base/log.hpp"
-#include "image/digest.hpp"
 #include "model/hook_plan.hpp"
 #include "model/lifecycle_hooks.hpp"
 #include "model/resource_quantity.hpp"
@@ -112,7 +112,7 @@ Status add_hooks(const SandboxSpec& spec, CreateRequest& request) {
 std::string name_for(const std::string& claim, const std::string& tenant) {
     if (tenant.empty()) return claim;
     constexpr std::size_t enough = 16;
-    return claim + "." + image::sha256_hex(tenant).substr(0, enough);
+    return claim + "." + sha256_hex(tenant).substr(0, enough);
 }
 
 ResourceLimits with_defaults(ResourceLimits limits, const ResourceLimits& defaults) {

@@ -1,9 +1,9 @@
 #include "runtime/native/server/sandbox_buckets.hpp"
 
+#include "base/digest.hpp"
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "base/replace_file.hpp"
-#include "image/digest.hpp"
 #include "net/task.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
 
@@ -79,7 +79,7 @@ struct SandboxBuckets::Names {
         return {};
     }
     [[nodiscard]] std::string name(const std::string& digest) const {
-        return image::sha256_hex(key + digest).substr(0, name_length);
+        return sha256_hex(key + digest).substr(0, name_length);
     }
 };
 
