@@ -87,7 +87,7 @@ Result<std::shared_ptr<Hooks::Run>> Hooks::start(const Hook& hook) {
 Awaitable<Status> Hooks::run(const Hook& hook) {
     auto started = start(hook);
     if (!started) co_return Status(started.error());
-    const std::shared_ptr<Run> run = *started;
+    const std::shared_ptr<Run>& run = *started;
     const bool in_time = co_await run->ended.wait_for(hook.timeout);
     if (!in_time) {
         run->child->signal_group(SIGKILL);
