@@ -112,7 +112,7 @@ void append_json_string(std::string& out, std::string_view bytes) {
     out += '"';
     while (!bytes.empty()) {
         std::size_t plain = plain_prefix(bytes.data(), bytes.size());
-        out.append(bytes.data(), plain);
+        out += bytes.substr(0, plain);
         bytes.remove_prefix(plain);
         if (bytes.empty()) break;
         if (static_cast<unsigned char>(bytes.front()) < 0x80) {
@@ -123,7 +123,7 @@ void append_json_string(std::string& out, std::string_view bytes) {
         bool well_formed = false;
         std::size_t length = character_length(bytes, well_formed);
         if (well_formed) {
-            out.append(bytes.data(), length);
+            out += bytes.substr(0, length);
         } else {
             out += "\xef\xbf\xbd";
         }

@@ -17,7 +17,7 @@ constexpr std::size_t most_kept = 1024;
 ClientPool::ClientPool(asio::any_io_executor executor, ClientOptions options)
     : executor_(executor),
       options_(options),
-      timer_(std::move(executor)),
+      timer_(executor),
       most_(std::min(most_kept, descriptor_limit() / 8)) {}
 
 std::unique_ptr<net::Stream> ClientPool::take(const std::string& origin) {

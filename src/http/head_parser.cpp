@@ -111,9 +111,7 @@ bool split_absolute(std::string_view target, std::string_view& authority, std::s
 
 std::optional<Refusal> parse_target(std::string_view target, RequestHead& out) {
     if (!is_target(target)) return Refusal(400, "malformed request target");
-    if (target.front() == '/') {
-        out.target = target;
-    } else if (target == "*" && out.method == "OPTIONS") {
+    if (target.front() == '/' || (target == "*" && out.method == "OPTIONS")) {
         out.target = target;
     } else {
         std::string_view authority;

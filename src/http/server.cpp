@@ -50,7 +50,7 @@ ServerCore::ServerCore(asio::any_io_executor e, Handler h, ServerOptions o)
       changed(e),
       room(e),
       watch_timer_(e),
-      sweep_timer_(std::move(e)) {
+      sweep_timer_(e) {
     // The other half is for what requests need themselves.
     std::size_t most = std::max(descriptor_limit() / 2, least_connections);
     options.max_connections = std::min(options.max_connections, most);
@@ -124,7 +124,7 @@ void ServerCore::cut_all() {
 
 void ServerCore::watch_soon(std::shared_ptr<ServerConnection> connection) {
     std::uint64_t epoch = connection->epoch();
-    watchers_.push_back({std::move(connection), epoch});
+    watchers_.push_back({connection, epoch});
     if (watchers_.size() > 1) return;
     watch_timer_.expires_after(watch_delay);
     watch_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& failure) {

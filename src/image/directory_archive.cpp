@@ -110,13 +110,14 @@ void DirectoryArchive::State::add_attributes(archive_entry* entry, int fd) {
     if (length <= 0) return;
     std::string value(std::size_t{64} << 10, '\0');
     for (std::size_t at = 0; at < static_cast<std::size_t>(length);) {
-        std::string_view name = names.c_str() + at;
+        const char* entry_name = names.c_str() + at;
+        const std::string_view name = entry_name;
         at += name.size() + 1;
         if (name.starts_with("user.overlay.")) continue;
         if (!name.starts_with("user.") && name != "security.capability") continue;
-        ssize_t size = ::fgetxattr(fd, name.data(), value.data(), value.size());
+        ssize_t size = ::fgetxattr(fd, entry_name, value.data(), value.size());
         if (size >= 0) {
-            archive_entry_xattr_add_entry(entry, name.data(), value.data(),
+            archive_entry_xattr_add_entry(entry, entry_name, value.data(),
                                           static_cast<std::size_t>(size));
         }
     }

@@ -19,7 +19,7 @@ class InputStream {
     /// 0 only at the end.
     virtual Result<std::size_t> read(std::span<char> into) = 0;
     /// Passes over up to `bytes` without reading them; 0 from a stream that cannot.
-    virtual Result<std::uint64_t> skip(std::uint64_t bytes) { return std::uint64_t{0}; }
+    virtual Result<std::uint64_t> skip(std::uint64_t /*bytes*/) { return std::uint64_t{0}; }
 };
 
 /// A caller's ByteSource; counts what comes as packed bytes.

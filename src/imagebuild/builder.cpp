@@ -14,8 +14,8 @@ namespace {
 
 /// What a stage has become so far.
 struct StageImage {
-    StageImage(std::string r, std::string d, StageState s)
-        : reference(std::move(r)), digest(std::move(d)), state(std::move(s)) {}
+    StageImage(std::string r, std::string d, const StageState& s)
+        : reference(std::move(r)), digest(std::move(d)), state(s) {}
     std::string reference;
     std::string digest;
     StageState state;
@@ -190,9 +190,9 @@ class Build {
             }
             auto base = co_await base_image(image->reference);
             if (!base) co_return at(stage.line, "FROM", base.error());
-            StageState state(base->settings, plan_.globals, request_.arguments, file().escape);
-            images_.emplace(planned.index,
-                            StageImage(base->reference, base->digest, std::move(state)));
+            const StageState state(base->settings, plan_.globals, request_.arguments,
+                                   file().escape);
+            images_.emplace(planned.index, StageImage(base->reference, base->digest, state));
         } else {
             StageImage below = images_.at(std::get<StageSource>(planned.base).index);
             below.state.begin();

@@ -19,7 +19,9 @@ bool is_stage_name(std::string_view name) {
 }
 
 Result<Stage> parse_from(std::string_view rest, const LogicalLine& line, char escape) {
-    auto refused = [](std::string rule) { return Error(ErrorCode::invalid_argument, rule); };
+    auto refused = [](std::string rule) {
+        return Error(ErrorCode::invalid_argument, std::move(rule));
+    };
     const Flags flags = take_flags(rest);
     if (!flags.values.empty()) {
         return refused("--" + flags.values.front().first +

@@ -12,7 +12,7 @@ namespace opensandbox::lifecycle {
 class Latch {
   public:
     explicit Latch(asio::any_io_executor executor)
-        : timer_(std::move(executor), asio::steady_timer::time_point::max()) {}
+        : timer_(executor, asio::steady_timer::time_point::max()) {}
 
     void open() {
         open_ = true;

@@ -202,12 +202,12 @@ void Session::call_tool(const Message& message, const std::shared_ptr<Outlet>& o
     Call::Report report;
     if (auto token = progress_token(message.params)) {
         report = [token = *token, to = outlet](double done, std::optional<double> total,
-                                               std::string text) {
+                                               const std::string& text) {
             json::object params;
             params["progressToken"] = token;
             params["progress"] = done;
             if (total) params["total"] = *total;
-            if (!text.empty()) params["message"] = std::move(text);
+            if (!text.empty()) params["message"] = text;
             to->notify(notification_text("notifications/progress", std::move(params)));
         };
     }
@@ -256,9 +256,10 @@ Awaitable<bool> Session::idle_within(std::chrono::milliseconds limit) {
     const auto end = std::chrono::steady_clock::now() + limit;
     while (!calls_.empty()) {
         const auto left = end - std::chrono::steady_clock::now();
-        if (left.count() <= 0 || !co_await ended_.wait_for(left)) co_return calls_.empty();
+        if (left.count() <= 0 || !co_await ended_.wait_for(left)) break;
     }
-    co_return true;
+    const bool idle = calls_.empty();
+    co_return idle;
 }
 
 }  // namespace opensandbox::mcp

@@ -101,7 +101,7 @@ class SocketListener final : public Listener {
     /// Shared with an accept() in flight, which may outlive the listener by one turn of the loop.
     struct Core {
         Core(asio::any_io_executor executor, UniqueFd fd, int f)
-            : descriptor(std::move(executor), fd.release()),
+            : descriptor(executor, fd.release()),
               family(f),
               port(bound_port(descriptor.native_handle())) {}
         asio::posix::stream_descriptor descriptor;

@@ -190,7 +190,7 @@ std::unique_ptr<Stream> make_stream(StreamSocket socket) {
 
 Result<std::unique_ptr<Stream>> make_stream(asio::any_io_executor executor, UniqueFd fd,
                                             int family) {
-    StreamSocket socket(std::move(executor));
+    StreamSocket socket(executor);
     boost::system::error_code failure;
     int protocol = family == AF_UNIX ? 0 : IPPROTO_TCP;
     socket.assign(asio::generic::stream_protocol(family, protocol), fd.get(), failure);

@@ -45,7 +45,7 @@ class TaskEnd {
 }  // namespace
 
 void spawn(asio::any_io_executor executor, Awaitable<void> task, std::string_view name) {
-    asio::co_spawn(std::move(executor), std::move(task),
+    asio::co_spawn(executor, std::move(task),
                    asio::bind_cancellation_slot(asio::cancellation_slot(), TaskEnd(name, nullptr)));
 }
 
@@ -53,7 +53,7 @@ std::shared_ptr<asio::cancellation_signal> spawn_cancellable(asio::any_io_execut
                                                              Awaitable<void> task,
                                                              std::string_view name) {
     auto signal = std::make_shared<asio::cancellation_signal>();
-    asio::co_spawn(std::move(executor), std::move(task),
+    asio::co_spawn(executor, std::move(task),
                    asio::bind_cancellation_slot(signal->slot(), TaskEnd(name, signal)));
     return signal;
 }
@@ -65,7 +65,7 @@ Awaitable<void> sleep_for(std::chrono::nanoseconds duration) {
 }
 
 struct Deadline::State {
-    explicit State(asio::any_io_executor executor) : timer(std::move(executor)) {}
+    explicit State(asio::any_io_executor executor) : timer(executor) {}
     asio::steady_timer timer;
     std::function<void()> action;
     bool expired = false;
@@ -109,7 +109,7 @@ bool Deadline::expired() const {
 
 struct Event::State {
     explicit State(asio::any_io_executor executor)
-        : timer(std::move(executor), asio::steady_timer::time_point::max()) {}
+        : timer(executor, asio::steady_timer::time_point::max()) {}
     asio::steady_timer timer;
     bool signalled = false;
 };

@@ -12,7 +12,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <climits>
-#include <cstring>
 
 namespace opensandbox::net {
 namespace {
@@ -41,7 +40,7 @@ Socket& socket_of(BIO* bio) {
 int take_received(Socket& socket, char* into, int room) {
     std::size_t count =
         std::min(socket.received.size() - socket.taken, static_cast<std::size_t>(room));
-    std::memcpy(into, socket.received.data() + socket.taken, count);
+    socket.received.copy(into, count, socket.taken);
     socket.taken += count;
     if (socket.taken == socket.received.size()) {
         std::string().swap(socket.received);

@@ -26,7 +26,7 @@ constexpr std::size_t kThreads = 3;
 class Voyage {
   public:
     Voyage(asio::any_io_executor executor, const std::stop_token& server)
-        : ended_(std::move(executor), asio::steady_timer::time_point::max()),
+        : ended_(executor, asio::steady_timer::time_point::max()),
           server_(server, [this] { stop_.request_stop(); }) {}
 
     [[nodiscard]] std::stop_token stop() const { return stop_.get_token(); }

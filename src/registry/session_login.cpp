@@ -57,8 +57,7 @@ Awaitable<Status> Session::log_in(const http::ResponseHead& refusal) {
     }
     auto bearer = std::ranges::find(offered, "bearer", &Challenge::scheme);
     if (bearer != offered.end()) {
-        Challenge challenge = *bearer;
-        co_return co_await fetch_token(challenge);
+        co_return co_await fetch_token(*bearer);
     }
     if (std::ranges::find(offered, "basic", &Challenge::scheme) == offered.end()) {
         co_return Error(ErrorCode::unauthenticated,

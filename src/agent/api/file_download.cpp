@@ -161,8 +161,9 @@ Awaitable<void> send_to_end(FileCall call, std::shared_ptr<Source> source,
         }
         if (!got) co_return;
         if (offset == 0) {
-            if (*got == 0) head.fields.set("Content-Length", "0");
-            Status started = co_await call.exchange.start(std::move(head));
+            http::ResponseHead begun = std::exchange(head, {});
+            if (*got == 0) begun.fields.set("Content-Length", "0");
+            Status started = co_await call.exchange.start(std::move(begun));
             if (!started) co_return;
         }
         if (*got == 0) break;

@@ -139,8 +139,8 @@ Awaitable<void> run_logs(Services& services, std::shared_ptr<IsolatedSession> se
 }
 
 /// Which paths of a session its file routes reach.
-PathRule rule_for(std::shared_ptr<IsolatedSession> session, bool writes) {
-    return [session, writes](std::string path) -> Result<std::string> {
+PathRule rule_for(const std::shared_ptr<IsolatedSession>& session, bool writes) {
+    return [session, writes](const std::string& path) -> Result<std::string> {
         std::string clean = std::filesystem::path(path).lexically_normal().string();
         while (clean.size() > 1 && clean.ends_with('/'))
             clean.pop_back();

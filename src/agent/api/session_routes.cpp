@@ -101,7 +101,7 @@ Awaitable<void> run_in_session(Services& services, http::Exchange& exchange) {
         co_await reply_error(exchange, run.error());
         co_return;
     }
-    std::shared_ptr<SessionRun> mine = *run;
+    const std::shared_ptr<SessionRun>& mine = *run;
     net::spawn(services.executor, abandon_when_gone(exchange.client_gone(), session, mine),
                "session client watch");
     bool complete = co_await EventPump::stream(mine->pump(), exchange);

@@ -67,13 +67,14 @@ std::optional<Braces> split_braces(std::string_view text, std::size_t at) {
             if (end != std::string_view::npos) i = end - 1;
         } else if (c == '{') {
             ++depth;
-        } else if ((c == ',' && depth == 1) || (c == '}' && --depth == 0)) {
+        } else if (c == ',' && depth == 1) {
             braces.parts.push_back(text.substr(part, i - part));
             part = i + 1;
-            if (c == '}') {
-                braces.end = i + 1;
-                return braces;
-            }
+        } else if (c == '}') {
+            if (--depth > 0) continue;
+            braces.parts.push_back(text.substr(part, i - part));
+            braces.end = i + 1;
+            return braces;
         }
     }
     return std::nullopt;

@@ -84,7 +84,7 @@ Result<std::shared_ptr<Hooks::Run>> Hooks::start(const model::PlannedHook& hook)
 Awaitable<Status> Hooks::run(const model::PlannedHook& hook) {
     auto started = start(hook);
     if (!started) co_return Status(started.error());
-    const std::shared_ptr<Run> run = *started;
+    const std::shared_ptr<Run>& run = *started;
     const bool in_time = co_await run->ended.wait_for(hook.timeout);
     if (!in_time) {
         run->child->signal_group(SIGKILL);

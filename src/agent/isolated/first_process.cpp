@@ -17,6 +17,7 @@
 #include <fcntl.h>
 #include <sched.h>
 #include <signal.h>
+#include <string_view>
 #include <unistd.h>
 
 /// Everything here runs in the copy of the agent that becomes the first process of a session. No
@@ -27,6 +28,15 @@ namespace {
 constexpr std::size_t kMaxAttachments = 128;
 constexpr unsigned long kQuiet = MS_NOSUID | MS_NODEV | MS_NOEXEC;
 constexpr std::array kDevices{"null", "zero", "full", "random", "urandom", "tty"};
+
+/// A short path of two parts.
+std::array<char, 32> joined(std::string_view directory, std::string_view name) {
+    std::array<char, 32> path{};
+    const std::size_t room = path.size() - 1;
+    const std::size_t begun = directory.copy(path.data(), room);
+    name.copy(path.data() + begun, room - begun);
+    return path;
+}
 
 /// One session in the making.
 class FirstProcess {
@@ -87,9 +97,7 @@ class FirstProcess {
         if (::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
         // Before /dev is covered.
         for (std::size_t i = 0; i < kDevices.size(); ++i) {
-            std::array<char, 32> path{};
-            std::strcpy(path.data(), "/dev/");
-            std::strcat(path.data(), kDevices[i]);
+            const auto path = joined("/dev/", kDevices[i]);
             devices_[i] = static_cast<int>(
                 ::syscall(SYS_open_tree, AT_FDCWD, path.data(), OPEN_TREE_CLONE | O_CLOEXEC));
         }
@@ -175,9 +183,7 @@ class FirstProcess {
         }
         for (std::size_t i = 0; i < kDevices.size(); ++i) {
             if (devices_[i] < 0) continue;
-            std::array<char, 32> path{};
-            std::strcpy(path.data(), "/dev/");
-            std::strcat(path.data(), kDevices[i]);
+            const auto path = joined("/dev/", kDevices[i]);
             if (!attach_mount(devices_[i], path.data(), false)) return false;
         }
         constexpr std::array<std::pair<const char*, const char*>, 5> kLinks{
@@ -245,7 +251,7 @@ class FirstProcess {
         int control = ::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
         if (control < 0) return false;
         ifreq request{};
-        std::strcpy(request.ifr_name, "lo");
+        std::string_view("lo").copy(request.ifr_name, IFNAMSIZ - 1);
         request.ifr_flags = IFF_UP | IFF_RUNNING;
         bool up = ::ioctl(control, SIOCSIFFLAGS, &request) == 0;
         ::close(control);
@@ -283,9 +289,7 @@ class FirstProcess {
             bool own = (std::strcmp(name, "net") != 0 || !plan_.share_net) &&
                        (std::strcmp(name, "user") != 0 || plan_.user_namespace);
             if (!own) continue;
-            std::array<char, 32> path{};
-            std::strcpy(path.data(), "/proc/self/ns/");
-            std::strcat(path.data(), name);
+            const auto path = joined("/proc/self/ns/", name);
             spaces[count] = ::open(path.data(), O_RDONLY | O_CLOEXEC);
             if (spaces[count] < 0) return false;
             ++count;

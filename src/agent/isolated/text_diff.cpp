@@ -79,7 +79,7 @@ class ShortestEdit {
     }
     /// The trace before step d holds diagonals -d to d.
     static int at(const std::vector<int>& trace, int d, int k) {
-        return trace[static_cast<std::size_t>(k + d)];
+        return trace[static_cast<std::size_t>(std::ptrdiff_t{k} + d)];
     }
     static bool goes_down(const std::vector<int>& trace, int d, int k) {
         return k == -d || (k != d && at(trace, d, k - 1) < at(trace, d, k + 1));
@@ -88,12 +88,12 @@ class ShortestEdit {
     bool search() {
         std::vector<int> furthest(2 * static_cast<std::size_t>(kMaxEdits) + 3, 0);
         auto on = [&](int k) -> int& {
-            return furthest[static_cast<std::size_t>(k + kMaxEdits + 1)];
+            return furthest[static_cast<std::size_t>(std::ptrdiff_t{k} + kMaxEdits + 1)];
         };
         for (int d = 0; d <= kMaxEdits; ++d) {
             std::vector<int> trace(2 * static_cast<std::size_t>(d) + 1);
             for (int k = -d; k <= d; ++k)
-                trace[static_cast<std::size_t>(k + d)] = on(k);
+                trace[static_cast<std::size_t>(std::ptrdiff_t{k} + d)] = on(k);
             traces_.push_back(std::move(trace));
             for (int k = -d; k <= d; k += 2) {
                 int x = k == -d || (k != d && on(k - 1) < on(k + 1)) ? on(k + 1) : on(k - 1) + 1;

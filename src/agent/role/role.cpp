@@ -5,6 +5,7 @@
 #include "agent/role/bootstrap.hpp"
 #include "agent/role/flags.hpp"
 #include "base/log.hpp"
+#include "base/program_text.hpp"
 #include "version.hpp"
 
 #include <sys/mman.h>
@@ -12,10 +13,6 @@
 #include <cstring>
 #include <iostream>
 #include <unistd.h>
-
-/// Where the program's code begins and ends in memory, by the linker.
-extern "C" const char __executable_start;
-extern "C" const char etext;
 
 namespace opensandbox::agent {
 namespace {
@@ -37,10 +34,8 @@ std::vector<std::pair<std::string, std::string>> environment_pairs() {
 /// Code that only the start needed goes out of this process's memory; what is used again comes back
 /// from the page cache. Half of an idle agent would be such code.
 void release_startup_code() {
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    auto begin = (reinterpret_cast<std::uintptr_t>(&__executable_start) + page - 1) / page * page;
-    auto end = reinterpret_cast<std::uintptr_t>(&etext) / page * page;
-    if (begin < end) ::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
+    const std::span<const char> text = program_text();
+    if (!text.empty()) ::madvise(const_cast<char*>(text.data()), text.size(), MADV_DONTNEED);
 }
 
 void blank(char* text) {

@@ -42,7 +42,7 @@ std::optional<sdk::NetworkRule> read_rule(std::string action, std::string_view t
 
 /// ACTION=RULE; the action in either case, spaces around both allowed.
 std::vector<sdk::NetworkRule> read_rules(Arguments& arguments) {
-    auto trimmed = [](std::string text) {
+    auto trimmed = [](const std::string& text) {
         const auto first = text.find_first_not_of(" \t");
         if (first == std::string::npos) return std::string();
         return text.substr(first, text.find_last_not_of(" \t") - first + 1);

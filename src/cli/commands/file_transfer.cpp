@@ -19,7 +19,7 @@ std::string base_name(std::string_view path) {
 }
 
 /// "dir/" means a file of the same name in that directory.
-std::string in_directory(std::string path, std::string_view name) {
+std::string in_directory(const std::string& path, std::string_view name) {
     return path.ends_with('/') ? path + base_name(name) : path;
 }
 

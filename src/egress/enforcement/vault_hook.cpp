@@ -22,7 +22,7 @@ void redact_fields(const ActiveVault& vault, http::Fields& fields) {
     http::Fields clean;
     for (const auto& [name, value] : fields) {
         auto redacted = vault.redactor().redact(name, value);
-        clean.add(name, redacted ? std::move(*redacted) : value);
+        clean.add(name, redacted ? *redacted : value);
     }
     fields = std::move(clean);
 }

@@ -2,6 +2,7 @@
 #include "egress/intercept/message_fields.hpp"
 #include "http/serialize.hpp"
 
+#include <algorithm>
 #include <charconv>
 #include <cstring>
 
@@ -19,8 +20,8 @@ char* put_prefix(char* data, std::size_t size) {
     auto [end, failure] = std::to_chars(digits, digits + sizeof(digits) - 2, size, 16);
     auto length = static_cast<std::size_t>(end - digits);
     char* start = data - length - 2;
-    std::memcpy(start, digits, length);
-    std::memcpy(start + length, "\r\n", 2);
+    *std::copy_n(digits, length, start) = '\r';
+    data[-1] = '\n';
     return start;
 }
 

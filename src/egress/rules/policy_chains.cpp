@@ -41,7 +41,9 @@ void PolicyChains::remove(net::nft::Transaction& transaction, const std::string&
 
 void PolicyChains::release(net::nft::Transaction& transaction, const std::string& digest) {
     const auto found = uses_.find(digest);
-    if (found == uses_.end() || found->second == 0 || --found->second > 0) return;
+    if (found == uses_.end() || found->second == 0) return;
+    --found->second;
+    if (found->second > 0) return;
     remove(transaction, digest);
     uses_.erase(found);
 }

@@ -40,7 +40,7 @@ std::string read_text(const std::filesystem::path& file) {
 }
 
 /// A value of a log line that is JSON already.
-log::Value json_value(std::string_view key, std::string json) {
+log::Value json_value(std::string_view key, const std::string& json) {
     log::Value value(key, json);
     value.number = true;
     return value;

@@ -102,7 +102,7 @@ Awaitable<ToolResult> read(Call& call) {
     if (!content) co_return content.error();
     json::object out;
     out["path"] = path;
-    out["content"] = std::move(*content);
+    out["content"] = *content;
     out["offset"] = wanted->begin;
     out["next_offset"] = more ? json::value(wanted->begin + bytes.size()) : json::value();
     co_return out;

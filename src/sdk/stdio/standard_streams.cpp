@@ -19,7 +19,7 @@ namespace {
 /// with the shell that started us.
 class PipeReader : public ByteReader {
   public:
-    PipeReader(asio::any_io_executor executor, int fd) : input_(std::move(executor), fd) {}
+    PipeReader(asio::any_io_executor executor, int fd) : input_(executor, fd) {}
 
     Awaitable<Result<std::size_t>> read_some(std::span<char> into) override {
         boost::system::error_code failed;

@@ -20,10 +20,10 @@ constexpr std::string_view kNodeStart =
     "while (n < p.length) n += s.readSync(3, p, n, p.length - n);"
     "new Function('require', p.toString())(require); }";
 
-std::vector<Program> programs_of(std::vector<std::string> names,
+std::vector<Program> programs_of(const std::vector<std::string>& names,
                                  const std::vector<std::string>& arguments, Path path) {
     std::vector<Program> out;
-    for (std::string& name : names) {
+    for (const std::string& name : names) {
         std::vector<std::string> argv{name};
         argv.insert(argv.end(), arguments.begin(), arguments.end());
         out.push_back(program_of(std::move(argv), path));

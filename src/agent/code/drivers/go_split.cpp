@@ -195,7 +195,8 @@ void add_piece(std::string_view text, std::size_t line, std::vector<GoPiece>& ou
         out.emplace_back(GoPiece::Kind::package, std::string(text), line);
     } else if (word == "import" || word == "var" || word == "const" || word == "type") {
         add_declaration(word, text, line, out);
-    } else if (std::string name; word == "func" && !(name = function_name(text)).empty()) {
+    } else if (std::string name = word == "func" ? function_name(text) : std::string();
+               !name.empty()) {
         bool entry = name == "main" || name == "init";
         GoPiece piece(entry ? GoPiece::Kind::entry : GoPiece::Kind::declaration, std::string(text),
                       line);

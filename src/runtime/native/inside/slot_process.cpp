@@ -1,6 +1,7 @@
 #include "runtime/native/inside/slot_process.hpp"
 
 #include "agent/api/agent.hpp"
+#include "base/program_text.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/kernel/own_program.hpp"
 #include "runtime/native/inside/gvisor_slot.hpp"
@@ -13,12 +14,6 @@
 #include <array>
 #include <fcntl.h>
 #include <unistd.h>
-
-/// Set by the linker: where this program's text begins and ends.
-extern "C" {
-extern const char __executable_start;
-extern const char etext;
-}
 
 namespace opensandbox::runtime::native {
 
@@ -94,11 +89,9 @@ void start_programs(Beginning& beginning) {
 /// Maps what of this program is in memory anyway: page by page, while somebody waits, it costs a
 /// third of a millisecond.
 void map_program() {
-    const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-    const auto begin = reinterpret_cast<std::uintptr_t>(&__executable_start) & ~(page - 1);
-    const auto end = reinterpret_cast<std::uintptr_t>(&etext);
+    const std::span<const char> text = program_text();
     // Older kernels do not know it, and then it is as it was.
-    (void)::madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_READ);  // NOLINT
+    (void)::madvise(const_cast<char*>(text.data()), text.size(), MADV_POPULATE_READ);
 }
 
 /// Waits for the sandbox that this will be.

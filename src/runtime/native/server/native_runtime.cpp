@@ -33,7 +33,7 @@ constexpr std::chrono::seconds hang_limit{10};
 class NativeRuntime final : public Runtime {
   public:
     NativeRuntime(asio::any_io_executor executor, asio::thread_pool& blocking, image::Store& images,
-                  NativeOptions options)
+                  const NativeOptions& options)
         : executor_(executor),
           blocking_(&blocking),
           state_directory_(options.state_directory),
