@@ -74,7 +74,7 @@ def strangers_in(unit):
 
 def main(build):
     with open(f"{build}/compile_commands.json") as file:
-        units = [unit for unit in json.load(file) if re.search(r"/src/.*/Unity/unity_", unit["file"])]
+        units = [unit for unit in json.load(file) if re.search(r"/generated/unity/", unit["file"])]
     assert units, f"{build} compiles every source by itself"
     with ProcessPoolExecutor(2) as pool:
         found = [line for lines in pool.map(strangers_in, units) for line in lines]
