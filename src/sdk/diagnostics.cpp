@@ -48,6 +48,9 @@ Awaitable<Result<DiagnosticContent>> Diagnostics::events(std::string id, std::st
     return content_of(connection_, std::move(id), "events", std::move(scope));
 }
 
+// Taken by value as by all calls of the client, which are coroutines.
+// NOLINTBEGIN(performance-unnecessary-value-param)
+
 Awaitable<Result<std::string>> Diagnostics::log_text(std::string id, unsigned tail,
                                                      std::string since) const {
     Query query{{"tail", std::to_string(tail)}};
@@ -69,5 +72,7 @@ Awaitable<Result<std::string>> Diagnostics::summary(std::string id, unsigned tai
     const Query query{{"tail", std::to_string(tail)}, {"event_limit", std::to_string(event_limit)}};
     return fetch(connection_, target_of(id, "summary", query), kText);
 }
+
+// NOLINTEND(performance-unnecessary-value-param)
 
 }  // namespace opensandbox::sdk

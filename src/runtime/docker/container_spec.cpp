@@ -118,10 +118,10 @@ void add_limits(json::object& host, const SandboxSpec& spec, const DockerOptions
     }
 }
 
-json::object volume_mount(std::string name, std::string_view target, bool read_only) {
+json::object volume_mount(const std::string& name, std::string_view target, bool read_only) {
     json::object mount;
     mount["Type"] = "volume";
-    mount["Source"] = std::move(name);
+    mount["Source"] = name;
     mount["Target"] = target;
     mount["ReadOnly"] = read_only;
     // What the image has in that place must not be copied into the volume.

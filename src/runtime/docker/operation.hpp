@@ -18,7 +18,9 @@ class DockerRuntime::Operation {
     Operation& operator=(const Operation&) = delete;
     ~Operation() {
         Known* entry = runtime_.known(id_);
-        if (!entry || entry->operations == 0 || --entry->operations > 0) return;
+        if (!entry || entry->operations == 0) return;
+        --entry->operations;
+        if (entry->operations > 0) return;
         if (entry->missed_events) runtime_.spawn(runtime_.look_at(id_), "look at a container");
         entry->missed_events = false;
     }

@@ -130,7 +130,7 @@ Result<NamedSocket> named_socket(const std::filesystem::path& path) {
         return Error(ErrorCode::invalid_argument,
                      "state directory: its path is longer than a socket's may be");
     }
-    std::strcpy(named.address.sun_path, path.c_str());
+    path.native().copy(named.address.sun_path, sizeof named.address.sun_path - 1);
     named.fd = UniqueFd(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
     if (!named.fd) return last_error("socket");
     return named;

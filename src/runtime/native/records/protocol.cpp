@@ -2,7 +2,6 @@
 
 #include "runtime/native/ground/message_socket.hpp"
 
-#include <cstring>
 #include <type_traits>
 
 namespace opensandbox::runtime::native {
@@ -72,7 +71,7 @@ class Reader {
         requires std::is_arithmetic_v<T>
     void put(T& value) {
         const std::string_view bytes = take(sizeof value);
-        if (good_) std::memcpy(&value, bytes.data(), sizeof value);
+        if (good_) bytes.copy(reinterpret_cast<char*>(&value), sizeof value);
     }
     void put(bool& value) {
         std::uint8_t byte = 0;

@@ -44,7 +44,7 @@ Status SnapshotTable::start(InUse in_use) {
     return {};
 }
 
-std::uint64_t SnapshotTable::make(SnapshotRecord record, const std::filesystem::path& slot,
+std::uint64_t SnapshotTable::make(const SnapshotRecord& record, const std::filesystem::path& slot,
                                   Done done) {
     const std::string id = record.id;
     const std::vector<std::string> layers = record.layers;

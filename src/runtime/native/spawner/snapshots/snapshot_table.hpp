@@ -32,7 +32,7 @@ class SnapshotTable {
 
     /// Copies the writable layers in `slot`, which nobody may write to until it is done. On
     /// failure nothing is left. Returns what to cancel it by.
-    std::uint64_t make(SnapshotRecord record, const std::filesystem::path& slot, Done done);
+    std::uint64_t make(const SnapshotRecord& record, const std::filesystem::path& slot, Done done);
     void cancel(std::uint64_t job) { jobs_.cancel(job); }
     Status remove(const std::string& id);
     /// Discards layers on which nothing stands any more.
