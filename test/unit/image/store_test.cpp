@@ -5,6 +5,7 @@
 #include <atomic>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <thread>
 
 using namespace opensandbox;
@@ -177,14 +178,23 @@ TEST_CASE("an index that is not ours is refused, not overwritten") {
 TEST_CASE("imports, removals and lookups run side by side") {
     TestStore test;
     std::string common = layer("common");
+    const auto name_of = [](int worker) { return "image-" + std::to_string(worker); };
+    // What checks inside is not for threads.
+    std::map<std::pair<int, int>, std::pair<std::string, std::string>> images;
+    for (int worker = 0; worker < 4; ++worker) {
+        for (int round = 0; round < 4; ++round) {
+            const OciImage image({common, layer(name_of(worker) + std::to_string(round))});
+            images[{worker, round}] = {image.archive(), image.manifest_digest()};
+        }
+    }
     std::atomic<int> wrong{0};
     auto work = [&](int worker) {
         for (int round = 0; round < 4; ++round) {
-            std::string name = "image-" + std::to_string(worker);
-            OciImage image({common, layer(name + std::to_string(round))});
-            if (!test.store->import_archive(name, source_of(image.archive()))) ++wrong;
+            const std::string name = name_of(worker);
+            const auto& [archive, digest] = images.at({worker, round});
+            if (!test.store->import_archive(name, source_of(archive))) ++wrong;
             auto rootfs = test.store->resolve(name);
-            if (!rootfs || rootfs->digest != image.manifest_digest()) ++wrong;
+            if (!rootfs || rootfs->digest != digest) ++wrong;
             for (const fs::path& path : rootfs->layers) {
                 if (!fs::exists(path / "etc/file")) ++wrong;
             }
