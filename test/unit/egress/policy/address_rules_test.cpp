@@ -4,6 +4,7 @@
 
 #include <catch2/catch.hpp>
 
+using namespace opensandbox;
 using namespace opensandbox::egress;
 
 namespace {
