@@ -228,6 +228,14 @@ class Internet:
         return sum(packets for parts, packets in self._set(f"resets{wanted.version}")
                    if ipaddress.ip_address(parts[0]) == wanted)
 
+    def arrived_but_resets(self, address):
+        """How many of those told anything else. Both are counted on while they are read: read again then."""
+        while True:
+            resets = self.resets(address)
+            arrived = self.arrived(address)
+            if self.resets(address) == resets:
+                return arrived - resets
+
     def totals(self):
         """How many packets there were to every address."""
         totals = {}
