@@ -200,8 +200,8 @@ Reply AgentProcess::call(const std::string& method, const std::string& target,
                "test request");
     while (!reply && reply.error().message() == "no answer" && loop.run_one() > 0) {
     }
-    INFO(method << " " << target << ": " << (reply ? "" : reply.error().message()));
-    REQUIRE(reply);
+    // An answer is no assertion: calls come from several threads, and Catch2 serves one.
+    if (!reply) FAIL(method << " " << target << ": " << reply.error().message());
     return *reply;
 }
 
