@@ -260,6 +260,7 @@ TEST_CASE("An agent that ends in the middle of requests ends cleanly") {
     CHECK(std::filesystem::is_empty(scratch.path()));
 }
 
+#if !__has_feature(thread_sanitizer)  // which has threads of its own
 TEST_CASE("An agent has one thread until files are asked for") {
     AgentProcess agent;
     auto threads = [&] {
@@ -275,6 +276,7 @@ TEST_CASE("An agent has one thread until files are asked for") {
     CHECK(threads() == 3);
     CHECK(eventually([&] { return threads() == 1; }));
 }
+#endif
 
 TEST_CASE("A port that is taken is a failure with a reason") {
     AgentProcess first;
