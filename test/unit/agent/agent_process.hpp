@@ -14,7 +14,7 @@
 namespace opensandbox::agent::testing {
 
 /// How much more memory than usual a process may take: the sanitizer keeps what was freed.
-#if __has_feature(address_sanitizer)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 inline constexpr long kAllocatorFactor = 40;
 #else
 inline constexpr long kAllocatorFactor = 1;
