@@ -19,7 +19,7 @@ constexpr std::size_t kThreads = 4;
 
 BucketMounts::BucketMounts(asio::any_io_executor executor, BucketPlaces places)
     : places_(std::move(places)),
-      changed_(executor),
+      changing_(std::make_shared<Changing>(executor)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
 BucketMounts::~BucketMounts() {
@@ -45,17 +45,18 @@ Awaitable<Status> BucketMounts::run(std::function<Status()> work) {
 }
 
 Awaitable<void> BucketMounts::enter(std::string path) {
-    while (changing_.contains(path)) {
-        changed_.expires_at(asio::steady_timer::time_point::max());
+    const auto changing = changing_;
+    while (changing->paths.contains(path)) {
+        changing->ended.expires_at(asio::steady_timer::time_point::max());
         boost::system::error_code ignored;
-        co_await changed_.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
+        co_await changing->ended.async_wait(asio::redirect_error(asio::use_awaitable, ignored));
     }
-    changing_.insert(path);
+    changing->paths.insert(path);
 }
 
-void BucketMounts::leave(const std::string& path) {
-    changing_.erase(path);
-    changed_.cancel();
+void BucketMounts::Changing::leave(const std::string& path) {
+    paths.erase(path);
+    ended.cancel();
 }
 
 Awaitable<Result<std::string>> BucketMounts::acquire(const model::Volume& volume) {
@@ -69,7 +70,7 @@ Awaitable<Result<std::string>> BucketMounts::acquire(const model::Volume& volume
     std::string digest = bucket_digest(volume);
     std::string path = places_.path(volume, digest);
     co_await enter(path);
-    ScopeExit done([this, path] { leave(path); });
+    ScopeExit done([changing = changing_, path] { changing->leave(path); });
     auto known = mounts_.find(path);
     bool other = known != mounts_.end() && !known->second.made_with.empty() &&
                  known->second.made_with != digest;
@@ -95,7 +96,7 @@ Awaitable<Result<std::string>> BucketMounts::acquire(const model::Volume& volume
 
 Awaitable<Status> BucketMounts::release(std::string path) {
     co_await enter(path);
-    ScopeExit done([this, path] { leave(path); });
+    ScopeExit done([changing = changing_, path] { changing->leave(path); });
     auto at = mounts_.find(path);
     if (at == mounts_.end()) co_return Status();
     if (at->second.uses > 1) {

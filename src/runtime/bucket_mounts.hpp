@@ -10,6 +10,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -58,15 +59,22 @@ class BucketMounts {
         std::size_t uses = 0;
         std::string made_with;  ///< digest of the request's secrets; empty: made by another server
     };
+    /// Paths that somebody mounts or unmounts.
+    struct Changing {
+        explicit Changing(const asio::any_io_executor& executor) : ended(executor) {}
+        void leave(const std::string& path);
+        std::set<std::string> paths;
+        asio::steady_timer ended;  ///< cancelled with each that ends
+    };
     /// Waits until nobody else mounts or unmounts that path.
     Awaitable<void> enter(std::string path);
-    void leave(const std::string& path);
     asio::thread_pool& threads();
 
     BucketPlaces places_;
     std::map<std::string, Mount> mounts_;
-    std::set<std::string> changing_;
-    asio::steady_timer changed_;
+    /// Shared with those who wait for a tool: the last of them end after this object, with the
+    /// server's event loop.
+    std::shared_ptr<Changing> changing_;
     UniqueFd stop_;                             ///< readable when the tools have to end
     std::optional<asio::thread_pool> threads_;  ///< since the first bucket
 };

@@ -14,6 +14,7 @@
 
 #include <cstdlib>
 #include <fstream>
+#include <memory>
 #include <thread>
 #include <unistd.h>
 
@@ -270,6 +271,26 @@ TEST_CASE("a bucket is mounted once for all who use it", "[runtime][bucket]") {
     CHECK(tools.log().ends_with("600\n"));
     CHECK(tools.log().find("600") == tools.log().rfind("600"));
     CHECK(tools.empty());
+}
+
+TEST_CASE("those who wait for a tool may end after the buckets", "[runtime][bucket]") {
+    Tools tools;
+    tools.put("ossfs2", "echo up >> \"${0%/*}/log\"; exec sleep 60");
+    test_support::Loop loop;
+    auto mounts = std::make_unique<BucketMounts>(loop.executor(), tools.places());
+    const model::Volume volume = bucket_volume();
+    const auto acquire = [&]() -> Awaitable<void> { (void)co_await mounts->acquire(volume); };
+    net::spawn(loop.executor(), acquire(), "one that waits for the tool");
+    net::spawn(loop.executor(), acquire(), "one that waits for the other");
+    loop.run([&]() -> Awaitable<void> {
+        asio::steady_timer timer(loop.executor());
+        while (tools.log().empty()) {
+            timer.expires_after(std::chrono::milliseconds(5));
+            co_await timer.async_wait(asio::use_awaitable);
+        }
+    });
+    mounts.reset();
+    CHECK(tools.log() == "up\n");
 }
 
 TEST_CASE("nothing is left of a bucket that cannot be mounted", "[runtime][bucket]") {
