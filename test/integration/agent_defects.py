@@ -85,6 +85,7 @@ def test_02_output_needs_no_files_and_long_lines_no_rescans(agent, tmp_path):
     assert command(agent, "echo works").stdout == "works\n" and started.code == 0
 
 
+@pytest.mark.plain
 def test_03_what_is_kept_of_commands_is_bounded(agent):
     first = command(agent, ["true"]).id
     memory = agent.private_kib()

@@ -85,6 +85,7 @@ def test_a_defined_variable_in_a_path_is_expanded(agent, tmp_path):
     assert (tmp_path / "value/value").read_text() == "x"
 
 
+@pytest.mark.plain
 def test_huge_and_sparse_files_stream(agent, tmp_path):
     sparse = tmp_path / "sparse"
     with sparse.open("wb") as file:

@@ -81,6 +81,7 @@ def broker_of(sandbox):
     raise AssertionError("no broker on the host")
 
 
+@pytest.mark.plain
 def test_a_broker_shares_the_layout_of_its_memory_with_none(server, inside):
     with Session(inside):
         _, broker = broker_of(inside)
@@ -211,6 +212,7 @@ def test_changes_are_told_and_committed(inside):
         assert inside.sh("ls -A /workspace | grep -v tried; cat /workspace/kept") == "kept\nkept\n"
 
 
+@pytest.mark.plain
 def test_sessions_count_as_their_sandbox(server):
     """Its cgroups, its memory, its disk; what they wrote is in no snapshot."""
     with server.create(resourceLimits={"memory": "128Mi", "ephemeral-storage": "64Mi"}) as sandbox:

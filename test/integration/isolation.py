@@ -199,6 +199,7 @@ def test_process_1_cannot_be_killed_from_inside(server, signal):
         assert sandbox.sh("echo alive") == "alive\n"
 
 
+@pytest.mark.plain
 def test_no_two_share_the_layout_of_their_memory(server):
     """What is learned of one agent says nothing about another, nor about the spawner. A slot that is being
     made has the spawner's layout until it executes the program anew, so a pair is looked at again."""
@@ -291,6 +292,7 @@ def test_no_secret_of_the_hosts_etc_is_visible(inside, path):
         assert inside.run(f"ls {path}/* 2>/dev/null").stdout == ""
 
 
+@pytest.mark.plain
 def test_nothing_of_the_host_is_open_inside(server, inside):
     """A descriptor of a directory or process of the host would be a way out."""
     shown = inside.sh("for fd in /proc/self/fd/*; do readlink $fd; done; true")

@@ -15,6 +15,7 @@ def works(sandbox):
     return sandbox.sh("echo x > /tmp/w && cat /tmp/w") == "x\n"
 
 
+@pytest.mark.plain
 def test_memory_ends_with_the_limit(server):
     with server.create(resourceLimits={"memory": "96Mi"}) as small, server.create() as neighbour:
         done = small.run(
@@ -192,6 +193,7 @@ def test_an_entrypoint_that_ran_out_of_memory_says_so_with_figures(server):
         assert "OOMKilled - the sandbox ran out of memory; 1 process ended, limit 64 MiB" in events
 
 
+@pytest.mark.plain
 def test_a_process_inside_that_ran_out_of_memory_shows_in_the_events(server):
     with server.create(resourceLimits={"memory": "64Mi"}) as sandbox:
         done = sandbox.run(ENTRYPOINT_OOM, timeout=60000)
