@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from support.server import Server
+from support.server import HOST_IMAGE, Server
 from support.shell import eventually, run
 
 
@@ -69,6 +69,11 @@ def test_the_answer_does_not_wait_for_files(server):
         assert another.sh("echo works") == "works\n"
 
 
+def created(server):
+    reply = server.api().post("/sandboxes", HOST_IMAGE)
+    return reply if reply.status == 202 else None
+
+
 @pytest.mark.parametrize("end", ["server", "spawner"])
 def test_a_restart_goes_on_with_removals(server, end):
     sandbox = server.create()
@@ -88,6 +93,10 @@ def test_a_restart_goes_on_with_removals(server, end):
     run("chattr", "-i", file)
     if end == "server":
         server.start()
+    else:
+        # What is asked of the one that dies fails.
+        reply = eventually(lambda: created(server), 30, 0.2, "a create after the spawner's end")
+        assert server.api().delete(f"/sandboxes/{reply.json['id']}").status == 204
     with server.create() as another:
         assert another.sh("echo works") == "works\n"
     eventually(lambda: not (server.state / "sandboxes" / "gone").exists(), 30, 0.1, "the removal")
