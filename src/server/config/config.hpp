@@ -118,11 +118,8 @@ struct Config {
     std::string address_range6 = "auto";  ///< an IPv6 network, auto or none
     runtime::native::PoolSettings pool;
     runtime::native::WarmOptions warm;
-    // Of sandboxes whose request states none.
-    std::int64_t native_pids = 4096;        ///< processes and threads
-    std::int64_t native_open_files = 0;     ///< of each process; 0: what the host allows
-    runtime::ResourceLimits native_limits;  ///< disk and rates; 0: none
-    bool native_network_off = false;        ///< [native] network = "none"
+    model::ResourceLimits native_limits = model::preset_limits();  ///< where a request says none
+    bool native_network_off = false;                               ///< [native] network = "none"
     std::string runsc;      ///< [secure_runtime] gvisor: its program; empty: the host's kernel
     bool rootless = false;  ///< an ordinary user serves the native runtime; set by serve
     /// Where ports of sandboxes are published; docker.publish_host with the docker runtime.

@@ -1,5 +1,5 @@
 #include "image/store.hpp"
-#include "model/resource_quantity.hpp"
+#include "model/resource_limits.hpp"
 #include "model/warm_program.hpp"
 #include "net/ipv6_range.hpp"
 #include "server/config/sections.hpp"
@@ -12,26 +12,26 @@
 namespace opensandbox::server {
 namespace {
 
-// As in lifecycle/admission_limits.cpp, for the same limits.
-constexpr std::int64_t kLeastPids = 16;
-constexpr std::int64_t kMostPids = 4'194'304;
-constexpr std::int64_t kLeastFiles = 256;
-constexpr std::int64_t kMostFiles = 1'048'576;
-constexpr std::uint64_t kLeastLayer = 16ULL << 20;
-constexpr std::uint64_t kMostLayer = 1ULL << 44;
-constexpr std::uint64_t kLeastRate = 8192;
-constexpr std::uint64_t kMostRate = 1ULL << 35;
-
-void read_limit(ConfigReader& reader, std::string_view key, std::uint64_t least, std::uint64_t most,
-                std::string_view rule, std::uint64_t& into) {
+/// A count is a number, all else a text with a unit. What is not given stays.
+void read_limit(ConfigReader& reader, const model::LimitRow& row, model::ResourceLimits& limits) {
+    const std::string key = "native." + std::string(row.setting);
+    std::uint64_t& into = limits.*row.member;
+    if (row.unit == model::LimitUnit::count) {
+        auto value = static_cast<std::int64_t>(into);
+        reader.number(key, static_cast<std::int64_t>(row.least),
+                      static_cast<std::int64_t>(row.most), value);
+        into = static_cast<std::uint64_t>(value);
+        return;
+    }
     std::string text;
     reader.text(key, text);
     if (text.empty()) return;
     const auto value = model::parse_memory(text);
-    if (value && *value >= least && *value <= most) {
+    if (value && *value >= row.least && *value <= row.most) {
         into = *value;
     } else {
-        reader.fail(key, "must be " + std::string(rule));
+        reader.fail(key, "must be " + model::range_text(row) + ", such as \"" +
+                             std::string(row.example) + "\"");
     }
 }
 
@@ -151,17 +151,9 @@ void read_native(ConfigReader& reader, Config& config) {
     }
     read_pool(reader, "native.pool", config.pool);
     read_warm(reader, config);
-    reader.number("native.pids", kLeastPids, kMostPids, config.native_pids);
-    reader.number("native.open_files", kLeastFiles, kMostFiles, config.native_open_files);
-    read_limit(reader, "native.writable_layer", kLeastLayer, kMostLayer,
-               "a size from 16Mi to 16Ti, such as \"10Gi\"", config.native_limits.disk_bytes);
-    constexpr std::string_view kRate = "bytes a second from 8Ki to 32Gi, such as \"10Mi\"";
-    read_limit(reader, "native.network_rate", kLeastRate, kMostRate, kRate,
-               config.native_limits.network_rate);
-    read_limit(reader, "native.io_read_rate", kLeastRate, kMostRate, kRate,
-               config.native_limits.io_read_rate);
-    read_limit(reader, "native.io_write_rate", kLeastRate, kMostRate, kRate,
-               config.native_limits.io_write_rate);
+    for (const model::LimitRow& row : model::kLimits) {
+        if (!row.setting.empty()) read_limit(reader, row, config.native_limits);
+    }
     std::string network = "default";
     reader.text("native.network", network);
     if (network != "default" && network != "none") {

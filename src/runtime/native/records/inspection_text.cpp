@@ -143,13 +143,7 @@ Result<Inspection> parse_view(std::string_view text) {
     out.oom_killed = out.usage.oom_kills > 0;
     out.created_at = description->created_at;
     out.started_at = description->created_at;
-    if (description->limits.cpu_cores > 0) out.cpu_cores = description->limits.cpu_cores;
-    if (description->limits.memory_bytes > 0) out.memory_bytes = description->limits.memory_bytes;
-    if (description->limits.pids > 0) out.pids = description->limits.pids;
-    const ResourceLimits& limits = description->limits;
-    if (limits.disk_bytes > 0) out.disk_bytes = limits.disk_bytes;
-    if (limits.open_files > 0) out.open_files = limits.open_files;
-    if (limits.network_rate > 0) out.network_rate = limits.network_rate;
+    out.limits = description->limits;
     apply_network(object, *description, out);
     const std::string off = value_of(json::get_string(object, "off"));
     if (!off.empty()) out.labels.emplace_back("off-on-this-host", off);

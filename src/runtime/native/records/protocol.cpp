@@ -12,6 +12,7 @@ constexpr std::size_t max_elements = 10'000;
 
 void fields(auto& a, VolumeMount& m);
 void fields(auto& a, CreateRequest& m);
+void fields(auto& a, ResourceLimits& m);
 void fields(auto& a, EgressTerms& m);
 void fields(auto& a, sock_filter& m);
 
@@ -53,6 +54,7 @@ class Writer {
     }
     void put(VolumeMount& volume) { fields(*this, volume); }
     void put(CreateRequest& request) { fields(*this, request); }
+    void put(ResourceLimits& limits) { fields(*this, limits); }
     void put(EgressTerms& terms) { fields(*this, terms); }
     void put(sock_filter& instruction) { fields(*this, instruction); }
     void put(std::optional<Exit>& exit);
@@ -115,6 +117,7 @@ class Reader {
     }
     void put(VolumeMount& volume) { fields(*this, volume); }
     void put(CreateRequest& request) { fields(*this, request); }
+    void put(ResourceLimits& limits) { fields(*this, limits); }
     void put(EgressTerms& terms) { fields(*this, terms); }
     void put(sock_filter& instruction) { fields(*this, instruction); }
     void put(std::optional<Exit>& exit);
@@ -158,11 +161,14 @@ void fields(auto& a, HelloReply& m) {
     put_all(a, m.version, m.program, m.address_range, m.address_range6, m.publish_host, m.runsc,
             m.off);
 }
+void fields(auto& a, ResourceLimits& m) {
+    put_all(a, m.cpu_cores);
+    for (const model::LimitRow& row : model::kLimits)
+        a.put(m.*row.member);
+}
 void fields(auto& a, CreateRequest& m) {
     put_all(a, m.request, m.id, m.image, m.digest, m.image_env, m.layers, m.snapshot_layers, m.usr,
-            m.env, m.entrypoint, m.working_directory, m.user, m.limits.cpu_cores,
-            m.limits.memory_bytes, m.limits.pids, m.limits.disk_bytes, m.limits.open_files,
-            m.limits.network_rate, m.limits.io_read_rate, m.limits.io_write_rate, m.cpu_request,
+            m.env, m.entrypoint, m.working_directory, m.user, m.limits, m.cpu_request,
             m.memory_request, m.volumes, m.claims, m.own_claims, m.start_seconds, m.hooks,
             m.agent_token, m.hostname, m.no_network, m.network, m.published, m.warm,
             m.warm_pool.size, m.warm_pool.max, m.warm_pool.idle_seconds, m.egress, m.authority);

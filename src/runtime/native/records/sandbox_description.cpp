@@ -97,13 +97,8 @@ std::string format_description(const SandboxDescription& description) {
     out["environment"] = std::move(environment);
     out["entrypoint"] = to_json(description.entrypoint);
     out["cpuCores"] = description.limits.cpu_cores;
-    out["memoryBytes"] = description.limits.memory_bytes;
-    out["pids"] = description.limits.pids;
-    out["diskBytes"] = description.limits.disk_bytes;
-    out["openFiles"] = description.limits.open_files;
-    out["networkRate"] = description.limits.network_rate;
-    out["ioReadRate"] = description.limits.io_read_rate;
-    out["ioWriteRate"] = description.limits.io_write_rate;
+    for (const model::LimitRow& row : model::kLimits)
+        out[row.record] = description.limits.*row.member;
     out["hostname"] = description.hostname;
     out["network"] = description.network;
     out["noNetwork"] = description.no_network;
@@ -136,14 +131,6 @@ Result<SandboxDescription> parse_description(std::string_view text) {
     out.entrypoint = take(json::get_strings(object, "entrypoint"), status);
     out.claims = take(json::get_strings(object, "claims"), status);
     out.own_claims = take(json::get_strings(object, "ownClaims"), status);
-    const auto number = [&](const char* name) {
-        return static_cast<std::uint64_t>(take(json::get_integer(object, name), status));
-    };
-    out.limits.disk_bytes = number("diskBytes");
-    out.limits.open_files = number("openFiles");
-    out.limits.network_rate = number("networkRate");
-    out.limits.io_read_rate = number("ioReadRate");
-    out.limits.io_write_rate = number("ioWriteRate");
     out.hostname = take(json::get_string(object, "hostname"), status);
     out.network = take(json::get_string(object, "network"), status);
     out.no_network = take(json::get_bool(object, "noNetwork"), status);
@@ -154,8 +141,10 @@ Result<SandboxDescription> parse_description(std::string_view text) {
     if (!published) return published.error();
     out.published = std::move(*published);
     out.limits.cpu_cores = take(json::get_number(object, "cpuCores"), status);
-    out.limits.memory_bytes = number("memoryBytes");
-    out.limits.pids = number("pids");
+    for (const model::LimitRow& row : model::kLimits) {
+        out.limits.*row.member =
+            static_cast<std::uint64_t>(take(json::get_integer(object, row.record), status));
+    }
     out.created_at =
         Timestamp(std::chrono::microseconds(take(json::get_integer(object, "createdAt"), status)));
     if (!status) return status.error();

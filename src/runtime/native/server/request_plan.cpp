@@ -116,10 +116,8 @@ std::string name_for(const std::string& claim, const std::string& tenant) {
 }
 
 ResourceLimits with_defaults(ResourceLimits limits, const ResourceLimits& defaults) {
-    for (const auto member : {&ResourceLimits::pids, &ResourceLimits::disk_bytes,
-                              &ResourceLimits::open_files, &ResourceLimits::network_rate,
-                              &ResourceLimits::io_read_rate, &ResourceLimits::io_write_rate}) {
-        if (limits.*member == 0) limits.*member = defaults.*member;
+    for (const model::LimitRow& row : model::kLimits) {
+        if (limits.*row.member == 0) limits.*row.member = defaults.*row.member;
     }
     return limits;
 }

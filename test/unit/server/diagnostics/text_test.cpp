@@ -23,9 +23,9 @@ runtime::Inspection example() {
     seen.running = true;
     seen.created_at = at(0);
     seen.started_at = at(1);
-    seen.cpu_cores = 0.5;
-    seen.memory_bytes = 512U << 20;
-    seen.pids = 4096;
+    seen.limits.cpu_cores = 0.5;
+    seen.limits.memory_bytes = 512U << 20;
+    seen.limits.pids = 4096;
     seen.network_mode = "bridge";
     seen.addresses = {{"bridge", "10.0.0.2"}};
     seen.ports.emplace_back("44772/tcp", "127.0.0.1:40123");
