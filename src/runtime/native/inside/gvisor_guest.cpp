@@ -3,7 +3,7 @@
 #include "runtime/native/inside/gvisor_link.hpp"
 #include "runtime/native/inside/gvisor_slot.hpp"
 #include "runtime/native/inside/init_guard.hpp"
-#include "runtime/native/inside/slot_agent.hpp"
+#include "runtime/native/inside/slot_process.hpp"
 
 #include <sys/stat.h>
 

@@ -6,7 +6,7 @@
 #include "runtime/native/inside/gvisor_bundle.hpp"
 #include "runtime/native/inside/gvisor_link.hpp"
 #include "runtime/native/inside/gvisor_runner.hpp"
-#include "runtime/native/inside/slot_agent.hpp"
+#include "runtime/native/inside/slot_process.hpp"
 
 #include <sys/mman.h>
 #include <sys/mount.h>

@@ -223,14 +223,25 @@ void fields(auto& a, SlotMade& m) {
     fields(a, m.slot);
     put_all(a, m.pid);
 }
-void fields(auto& a, SlotFailed& m) {
+void fields(auto& a, MakeBroker& m) {
+    fields(a, m.slot);
+    put_all(a, m.pid);
+}
+void fields(auto& a, BrokerMade& m) {
+    fields(a, m.slot);
+    put_all(a, m.pid);
+}
+void fields(auto& a, JobFailed& m) {
     fields(a, m.slot);
     put_all(a, m.pid, m.error);
 }
 void fields(auto& a, SlotRemoved& m) {
     fields(a, m.slot);
 }
-void fields(auto&, SlotReady&) {}
+void fields(auto&, BecomeBlank&) {}
+void fields(auto&, BlankReady&) {}
+void fields(auto&, WarmReady&) {}
+void fields(auto&, SandboxReady&) {}
 void fields(auto& a, sock_filter& m) {
     put_all(a, m.code, m.jt, m.jf, m.k);
 }

@@ -19,7 +19,7 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 7;
+inline constexpr std::uint32_t protocol_version = 8;
 
 /// A server of another version sends this to a spawner, because the messages of both may have
 /// nothing in common. Spawners older than the signal die of it, which costs no sandbox either.
@@ -200,14 +200,22 @@ struct FiguresNotice {
     Figures figures;
 };
 
-/// Spawner to worker: make a blank, or remove all that a slot had. Worker to slot: turn blank.
+/// Spawner to worker: make a blank. Answered by a SlotMade or a JobFailed.
 struct MakeSlot {
     SlotId slot;
     bool usr = false;  ///< with an overlay over the host's /usr
 };
+/// Spawner to worker: remove all that a slot had. Answered by a SlotRemoved or a JobFailed.
 struct RemoveSlot {
     SlotId slot;
     bool files = false;  ///< also from the disk; else they are put aside
+};
+
+/// Spawner to worker, with descriptors: control socket of a sandbox's agent, pidfd of that. Make a
+/// broker for it. Answered by a BrokerMade or a JobFailed.
+struct MakeBroker {
+    SlotId slot;
+    std::int32_t pid = 0;  ///< of the agent
 };
 
 /// Worker to spawner, with descriptors: control socket, pidfd, user namespace, slot
@@ -216,13 +224,19 @@ struct SlotMade {
     SlotId slot;
     std::int32_t pid = 0;
 };
-struct SlotFailed {
+struct SlotRemoved {
+    SlotId slot;
+};
+/// With a pidfd of it.
+struct BrokerMade {
+    SlotId slot;
+    std::int32_t pid = 0;
+};
+/// Whatever was to be done to the slot.
+struct JobFailed {
     SlotId slot;
     std::int32_t pid = 0;  ///< cloned for it and killed, for its parent to reap; or 0
     Error error;
-};
-struct SlotRemoved {
-    SlotId slot;
 };
 
 /// Spawner to resolver: the sandbox at this address goes by these names in this network; without
@@ -275,16 +289,23 @@ struct SlotTerms {
     std::vector<sock_filter> filter;
 };
 
-/// Slot to its maker: the blank waits; or to the spawner: a command works.
-struct SlotReady {};
+/// Maker to slot: its link is there, turn blank. Under gVisor with its programs as descriptors.
+struct BecomeBlank {};
+/// Slot to its maker: the blank waits to be told what it will be.
+struct BlankReady {};
+/// Slot to spawner: the programs of its image run, it waits to be told whose it will be.
+struct WarmReady {};
+/// Slot to spawner, and gVisor's guest to its slot: a command works.
+struct SandboxReady {};
 
 using Message =
     std::variant<Hello, HelloReply, CreateRequest, CreateReply, DestroyRequest, ListRequest,
                  ObservedReply, DoneReply, FailedReply, ExitNotice, FiguresNotice, MakeSlot,
-                 RemoveSlot, SlotMade, SlotFailed, SlotRemoved, SlotReady, PauseRequest,
-                 ResumeRequest, SnapshotRequest, RemoveSnapshotRequest, LogsRequest, InspectRequest,
-                 TextReply, SlotsRequest, NetworkMember, WarmImages, EnforcerStart, GuardRequest,
-                 ReleaseRequest, SettleRequest, SlotTerms>;
+                 RemoveSlot, MakeBroker, SlotMade, SlotRemoved, BrokerMade, JobFailed, BecomeBlank,
+                 BlankReady, WarmReady, SandboxReady, PauseRequest, ResumeRequest, SnapshotRequest,
+                 RemoveSnapshotRequest, LogsRequest, InspectRequest, TextReply, SlotsRequest,
+                 NetworkMember, WarmImages, EnforcerStart, GuardRequest, ReleaseRequest,
+                 SettleRequest, SlotTerms>;
 
 std::string encode(const Message& message);
 

@@ -127,7 +127,7 @@ void SandboxTable::on_slot(const Entry& sandbox) {
     auto received = receive_message(sandbox->parts.control.get());
     const auto message =
         received && !received->closed ? decode(received->bytes) : Result<Message>(Error());
-    if (message && std::holds_alternative<SlotReady>(*message)) return on_ready(sandbox);
+    if (message && std::holds_alternative<SandboxReady>(*message)) return on_ready(sandbox);
     if (message) {
         if (const auto* failed = std::get_if<FailedReply>(&*message)) {
             return fail(sandbox, failed->error);

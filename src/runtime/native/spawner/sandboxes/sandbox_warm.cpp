@@ -133,7 +133,7 @@ void SandboxTable::on_warm(const Entry& sandbox) {
     auto received = receive_message(sandbox->parts.control.get());
     const auto message =
         received && !received->closed ? decode(received->bytes) : Result<Message>(Error());
-    if (message && std::holds_alternative<SlotReady>(*message)) {
+    if (message && std::holds_alternative<WarmReady>(*message)) {
         sandbox->state = State::waiting;
         pool_->discard(std::move(sandbox->scaffold));
         sandbox->scaffold.clear();
