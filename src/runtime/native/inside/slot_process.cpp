@@ -79,14 +79,12 @@ bool has_source(const VolumeMount& volume) {
 }
 
 /// Listeners in the host's network that the agent hands on to ports of the sandbox.
-std::vector<agent::Publication> publications(const CreateRequest& request,
+std::vector<agent::Publication> publications(const std::vector<std::uint16_t>& published,
                                              std::vector<UniqueFd>& descriptors) {
     std::vector<agent::Publication> out;
-    const std::size_t first = descriptors.size() - request.published.size();
-    for (std::size_t i = 0; i < request.published.size(); ++i) {
-        out.emplace_back(std::move(descriptors[first + i]),
-                         static_cast<std::uint16_t>(request.published[i]));
-    }
+    const std::size_t first = descriptors.size() - published.size();
+    for (std::size_t i = 0; i < published.size(); ++i)
+        out.emplace_back(std::move(descriptors[first + i]), published[i]);
     return out;
 }
 
@@ -96,10 +94,10 @@ Beginning begin(const SlotTerms& terms) {
     Message message = next_message(&descriptors);
     auto* request = std::get_if<CreateRequest>(&message);
     if (!request) fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
-    const std::size_t volumes_at = request->usr.empty() ? 3 : 4;
+    const std::size_t volumes_at = request->plan.image.usr.empty() ? 3 : 4;
     const auto from_host =
         static_cast<std::size_t>(std::ranges::count_if(request->volumes, has_source));
-    if (descriptors.size() != volumes_at + from_host + request->published.size()) {
+    if (descriptors.size() != volumes_at + from_host + request->plan.network.published.size()) {
         fail(0, Error(ErrorCode::protocol, "slot: unexpected descriptors"));
     }
     Activation parts;
@@ -111,7 +109,7 @@ Beginning begin(const SlotTerms& terms) {
     auto activated = become_sandbox(terms, *request, std::move(parts));
     if (!activated) fail(request->request, activated.error());
     Beginning out;
-    out.publications = publications(*request, descriptors);
+    out.publications = publications(request->plan.network.published, descriptors);
     out.request = std::move(*request);
     out.activated = std::move(*activated);
     out.listener = std::move(descriptors[0]);
@@ -126,7 +124,7 @@ void start_programs(Beginning& beginning) {
     if (!programs) fail(0, programs.error());
     agent::WarmInterpreter::Place place;
     place.environment = agent::Environment(beginning.activated.environment(beginning.request));
-    const std::string& directory = beginning.request.working_directory;
+    const std::string& directory = beginning.request.plan.image.config.working_directory;
     struct stat info{};
     if (!directory.empty() && ::stat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
         place.directory = directory;
@@ -210,11 +208,12 @@ agent::AgentOptions agent_options(Beginning beginning) {
     options.access_token = std::move(request.agent_token);
     options.environment = beginning.activated.environment(request);
     trust_authority(request.authority, options.environment);
-    options.working_directory = std::move(request.working_directory);
+    options.working_directory = std::move(request.plan.image.config.working_directory);
     options.uid = beginning.activated.uid;
     options.gid = beginning.activated.gid;
     options.init = true;
-    if (!only_waits(request.entrypoint)) options.entrypoint = std::move(request.entrypoint);
+    if (!only_waits(request.plan.entrypoint))
+        options.entrypoint = std::move(request.plan.entrypoint);
     options.hooks = std::move(request.hooks);
     if (beginning.brokered) options.isolation_host = control_descriptor;
     options.on_ready = [number = request.request,

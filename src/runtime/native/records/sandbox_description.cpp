@@ -14,140 +14,102 @@ namespace {
 
 constexpr const char* file_name = "description.json";
 
-/// The member, or the default; the first that has a wrong type is remembered.
-template <class T>
-T take(Result<std::optional<T>> found, Status& status) {
-    if (!found) {
-        if (status) status = found.error();
-        return {};
-    }
-    return std::move(*found).value_or(T());
+void members(auto& a, ImageOrigin& m) {
+    a.put("reference", m.reference);
+    a.put("digest", m.digest);
+    a.put("layers", m.layers);
+    a.put("usr", m.usr);
+    a.put("env", m.config.env);
+    a.put("user", m.config.user);
+    a.put("workingDirectory", m.config.working_directory);
+    a.put("entrypoint", m.config.entrypoint);
+    a.put("cmd", m.config.cmd);
 }
 
-using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
+void members(auto& a, EgressTerms& m) {
+    if (!a.given("networkPolicy", m.wanted)) return;
+    a.put("networkPolicy", m.policy);
+    a.put("egressEnvironment", m.environment);
+}
 
-Result<Ports> take_ports(const json::object& object) {
-    Ports ports;
-    const auto* list = json::find(object, "published");
-    if (!list) return ports;
-    const Error malformed(ErrorCode::invalid_argument, "published: must be pairs of ports");
-    if (!list->is_array()) return malformed;
-    const auto port_of = [](const json::value& value) -> std::uint16_t {
-        const std::int64_t number = value.is_int64() ? value.get_int64() : 0;
-        return number > 0 && number <= 65'535 ? static_cast<std::uint16_t>(number) : 0;
-    };
-    for (const json::value& item : list->get_array()) {
-        if (!item.is_array() || item.get_array().size() != 2) return malformed;
-        ports.emplace_back(port_of(item.get_array()[0]), port_of(item.get_array()[1]));
-        if (ports.back().first == 0 || ports.back().second == 0) return malformed;
-    }
-    return ports;
+void members(auto& a, ResourceLimits& m) {
+    a.put("cpuCores", m.cpu_cores);
+    for (const model::LimitRow& row : model::kLimits)
+        a.put(row.record, m.*row.member);
+}
+
+void members(auto& a, SandboxDescription& m) {
+    a.record("image", m.plan.image, [](auto& inner, auto& image) { members(inner, image); });
+    a.put("snapshotLayers", m.plan.snapshot_layers);
+    a.put("environment", m.plan.environment);
+    a.put("entrypoint", m.plan.entrypoint);
+    members(a, m.plan.limits);
+    a.put("hostname", m.plan.network.hostname);
+    a.put("network", m.plan.network.shared);
+    a.put("noNetwork", m.plan.network.none);
+    members(a, m.egress);
+    a.put("published", m.published);
+    a.put("claims", m.plan.claims);
+    a.put("ownClaims", m.plan.own_claims);
+    a.put("createdAt", m.created_at);
+}
+
+template <class T>
+json::object write_record(const T& record) {
+    RecordWriter writer;
+    // The walk is shared with the reader and takes mutable members; the writer changes none.
+    members(writer, const_cast<T&>(record));
+    return std::move(writer).take();
+}
+
+template <class T>
+Result<T> read_record(const json::object& object) {
+    RecordReader reader(object);
+    T out;
+    members(reader, out);
+    if (!reader.status()) return reader.status().error();
+    return out;
 }
 
 }  // namespace
 
+json::object to_json(const ImageOrigin& origin) {
+    return write_record(origin);
+}
+
+Result<ImageOrigin> parse_origin(const json::object& object) {
+    return read_record<ImageOrigin>(object);
+}
+
 SandboxDescription describe(const CreateRequest& request) {
     SandboxDescription out;
-    out.image.reference = request.image;
-    out.image.digest = request.digest;
-    out.image.layers = request.layers;
-    out.image.usr = request.usr;
-    out.image.config.env = request.image_env;
-    out.image.config.user = request.user;
-    out.image.config.working_directory = request.working_directory;
-    out.snapshot_layers = request.snapshot_layers;
-    out.environment = request.env;
-    out.entrypoint = request.entrypoint;
-    out.limits = request.limits;
-    out.claims = request.claims;
-    out.own_claims = request.own_claims;
-    out.hostname = request.hostname;
-    out.network = request.network;
-    out.no_network = request.no_network;
+    out.plan = request.plan;
     out.created_at = now();
     return out;
 }
 
 void add_egress(const EgressTerms& terms, json::object& out) {
-    if (!terms.wanted) return;
-    json::object settings;
-    for (const auto& [name, value] : terms.environment)
-        settings[name] = value;
-    out["networkPolicy"] = terms.policy;
-    out["egressEnvironment"] = std::move(settings);
+    for (auto& member : write_record(terms))
+        out[member.key()] = std::move(member.value());
 }
 
 Result<EgressTerms> parse_egress(const json::object& object) {
-    EgressTerms out;
-    Status status;
-    out.wanted = json::find(object, "networkPolicy") != nullptr;
-    out.policy = take(json::get_string(object, "networkPolicy"), status);
-    out.environment = take(json::get_string_map(object, "egressEnvironment"), status);
-    if (!status) return status.error();
-    return out;
+    return read_record<EgressTerms>(object);
 }
 
 std::string format_description(const SandboxDescription& description) {
-    json::object environment;
-    for (const auto& [name, value] : description.environment)
-        environment[name] = value;
-    json::object out;
-    out["image"] = to_json(description.image);
-    out["snapshotLayers"] = to_json(description.snapshot_layers);
-    out["environment"] = std::move(environment);
-    out["entrypoint"] = to_json(description.entrypoint);
-    out["cpuCores"] = description.limits.cpu_cores;
-    for (const model::LimitRow& row : model::kLimits)
-        out[row.record] = description.limits.*row.member;
-    out["hostname"] = description.hostname;
-    out["network"] = description.network;
-    out["noNetwork"] = description.no_network;
-    add_egress(description.egress, out);
-    json::array published;
-    for (const auto& [inside, outside] : description.published)
-        published.push_back({inside, outside});
-    out["published"] = std::move(published);
-    out["claims"] = to_json(description.claims);
-    out["ownClaims"] = to_json(description.own_claims);
-    out["createdAt"] = description.created_at.time_since_epoch().count();
-    return json::serialize(out);
+    return json::serialize(write_record(description));
 }
 
 Result<SandboxDescription> parse_description(std::string_view text) {
     auto document = json::parse(text);
     if (!document) return document.error();
-    if (!document->is_object() || !json::find(document->get_object(), "image") ||
-        !json::find(document->get_object(), "image")->is_object()) {
+    if (!document->is_object())
         return Error(ErrorCode::invalid_argument, "image: must be an object");
-    }
-    const json::object& object = document->get_object();
-    auto origin = parse_origin(json::find(object, "image")->get_object());
-    if (!origin) return origin.error().within("image");
-    SandboxDescription out;
-    Status status;
-    out.image = std::move(*origin);
-    out.snapshot_layers = take(json::get_strings(object, "snapshotLayers"), status);
-    out.environment = take(json::get_string_map(object, "environment"), status);
-    out.entrypoint = take(json::get_strings(object, "entrypoint"), status);
-    out.claims = take(json::get_strings(object, "claims"), status);
-    out.own_claims = take(json::get_strings(object, "ownClaims"), status);
-    out.hostname = take(json::get_string(object, "hostname"), status);
-    out.network = take(json::get_string(object, "network"), status);
-    out.no_network = take(json::get_bool(object, "noNetwork"), status);
-    auto egress = parse_egress(object);
-    if (!egress) return egress.error();
-    out.egress = std::move(*egress);
-    auto published = take_ports(object);
-    if (!published) return published.error();
-    out.published = std::move(*published);
-    out.limits.cpu_cores = take(json::get_number(object, "cpuCores"), status);
-    for (const model::LimitRow& row : model::kLimits) {
-        out.limits.*row.member =
-            static_cast<std::uint64_t>(take(json::get_integer(object, row.record), status));
-    }
-    out.created_at =
-        Timestamp(std::chrono::microseconds(take(json::get_integer(object, "createdAt"), status)));
-    if (!status) return status.error();
+    auto out = read_record<SandboxDescription>(document->get_object());
+    if (!out) return out.error();
+    for (const auto& [inside, outside] : out->published)
+        out->plan.network.published.push_back(inside);
     return out;
 }
 
