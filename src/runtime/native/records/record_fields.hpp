@@ -134,4 +134,23 @@ inline void RecordReader::put(std::string_view name, PortPairs& into) {
     }
 }
 
+/// `walk` puts every member of a record into an archive: walk(archive, record).
+template <class T, class Walk>
+json::object write_record(const T& record, Walk walk) {
+    RecordWriter writer;
+    // The walk is shared with the reader and takes mutable members; the writer changes none.
+    walk(writer, const_cast<T&>(record));
+    return std::move(writer).take();
+}
+
+/// invalid_argument names the member.
+template <class T, class Walk>
+Result<T> read_record(const json::object& from, Walk walk) {
+    RecordReader reader(from);
+    T record;
+    walk(reader, record);
+    if (!reader.status()) return reader.status().error();
+    return record;
+}
+
 }  // namespace opensandbox::runtime::native

@@ -54,31 +54,16 @@ void members(auto& a, SandboxDescription& m) {
     a.put("createdAt", m.created_at);
 }
 
-template <class T>
-json::object write_record(const T& record) {
-    RecordWriter writer;
-    // The walk is shared with the reader and takes mutable members; the writer changes none.
-    members(writer, const_cast<T&>(record));
-    return std::move(writer).take();
-}
-
-template <class T>
-Result<T> read_record(const json::object& object) {
-    RecordReader reader(object);
-    T out;
-    members(reader, out);
-    if (!reader.status()) return reader.status().error();
-    return out;
-}
+constexpr auto walk = [](auto& a, auto& m) { members(a, m); };
 
 }  // namespace
 
 json::object to_json(const ImageOrigin& origin) {
-    return write_record(origin);
+    return write_record(origin, walk);
 }
 
 Result<ImageOrigin> parse_origin(const json::object& object) {
-    return read_record<ImageOrigin>(object);
+    return read_record<ImageOrigin>(object, walk);
 }
 
 SandboxDescription describe(const CreateRequest& request) {
@@ -89,16 +74,16 @@ SandboxDescription describe(const CreateRequest& request) {
 }
 
 void add_egress(const EgressTerms& terms, json::object& out) {
-    for (auto& member : write_record(terms))
+    for (auto& member : write_record(terms, walk))
         out[member.key()] = std::move(member.value());
 }
 
 Result<EgressTerms> parse_egress(const json::object& object) {
-    return read_record<EgressTerms>(object);
+    return read_record<EgressTerms>(object, walk);
 }
 
 std::string format_description(const SandboxDescription& description) {
-    return json::serialize(write_record(description));
+    return json::serialize(write_record(description, walk));
 }
 
 Result<SandboxDescription> parse_description(std::string_view text) {
@@ -106,7 +91,7 @@ Result<SandboxDescription> parse_description(std::string_view text) {
     if (!document) return document.error();
     if (!document->is_object())
         return Error(ErrorCode::invalid_argument, "image: must be an object");
-    auto out = read_record<SandboxDescription>(document->get_object());
+    auto out = read_record<SandboxDescription>(document->get_object(), walk);
     if (!out) return out.error();
     for (const auto& [inside, outside] : out->published)
         out->plan.network.published.push_back(inside);
