@@ -68,6 +68,17 @@ Environment:
   PATH=/bin)");
 }
 
+TEST_CASE("the inspection shows every limit by its title") {
+    runtime::Inspection seen;
+    for (const model::LimitRow& row : model::kLimits)
+        seen.limits.*row.member = 3U << 20;
+    const std::string text = diagnostics::inspect_text(seen);
+    for (const model::LimitRow& row : model::kLimits)
+        CHECK_THAT(text, Contains("\n  " + std::string(row.title) + ": 3"));
+    CHECK_THAT(text, Contains("Disk: 3 MiB"));
+    CHECK_THAT(text, Contains("Disk Read Rate: 3145728 bytes/s"));
+}
+
 TEST_CASE("what is empty is not shown, and nothing of a backend begins a line of its own") {
     runtime::Inspection seen;
     seen.object_id = "x";
