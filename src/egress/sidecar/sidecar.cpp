@@ -6,7 +6,7 @@
 #include "egress/enforcement/policy_log.hpp"
 #include "egress/enforcement/refusal_explanation.hpp"
 #include "egress/rules/redirection_check.hpp"
-#include "egress/sidecar/environment_values.hpp"
+#include "egress/settings/values.hpp"
 #include "egress/sidecar/parts.hpp"
 #include "egress/vault/vault_mark.hpp"
 

@@ -4,7 +4,7 @@
 #include "egress/intercept/certificate_authority.hpp"
 #include "egress/policy/policy_files.hpp"
 #include "egress/rules/sidecar_options.hpp"
-#include "egress/sidecar/environment.hpp"
+#include "egress/settings/environment.hpp"
 #include "net/stream.hpp"
 #include "telemetry/otlp_settings.hpp"
 

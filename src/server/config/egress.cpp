@@ -1,5 +1,5 @@
 #include "egress/dns/filter_environment.hpp"
-#include "egress/sidecar/environment.hpp"
+#include "egress/settings/environment.hpp"
 #include "server/config/egress_settings.hpp"
 #include "server/config/sections.hpp"
 

@@ -1,7 +1,7 @@
 #include "runtime/native/server/egress_plan.hpp"
 
 #include "base/log.hpp"
-#include "egress/sidecar/environment_values.hpp"
+#include "egress/settings/values.hpp"
 
 #include <algorithm>
 

@@ -1,8 +1,8 @@
-#include "egress/sidecar/environment.hpp"
+#include "egress/settings/environment.hpp"
 
 #include "egress/intercept/pass_through_list.hpp"
 #include "egress/policy/target.hpp"
-#include "egress/sidecar/environment_values.hpp"
+#include "egress/settings/values.hpp"
 #include "json/document.hpp"
 
 #include <algorithm>

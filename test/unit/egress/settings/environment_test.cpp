@@ -1,6 +1,6 @@
-#include "egress/sidecar/environment.hpp"
+#include "egress/settings/environment.hpp"
 
-#include "egress/sidecar/environment_values.hpp"
+#include "egress/settings/values.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "egress/sidecar/environment_values.hpp"
+#include "egress/settings/values.hpp"
 
 #include "egress/policy/target.hpp"
 

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "egress/sidecar/environment.hpp"
+#include "egress/settings/environment.hpp"
 
 #include <cstdint>
 #include <optional>
