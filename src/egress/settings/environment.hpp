@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/log.hpp"
+#include "egress/dns/settings.hpp"
 #include "net/address_block.hpp"
 
 #include <chrono>
@@ -77,16 +78,20 @@ struct SidecarOptions {
 struct ParsedEnvironment {
     ParsedEnvironment() = default;
     SidecarOptions options;
+    /// The filter of names. Its upstreams, and how they are asked, are among the options.
+    dns::ProxySettings dns;
     std::vector<std::string> warnings;  ///< one for each value that was not taken as it stands
 };
 
 /// The value of a variable, or nothing.
 using EnvironmentLookup = std::function<std::optional<std::string>(std::string_view)>;
 
+/// The settings of the table (table.hpp); `dns` is what counts where none speaks of the filter.
 /// Values that the contract gives a fallback for are replaced by it with a warning. `unsupported`
 /// for what this program does not do (scripts of mitmproxy, the fleet profile); `invalid_argument`
 /// naming the variable for values that would leave something open that was meant to be shut. No
 /// value of a secret is told. Pure.
-Result<ParsedEnvironment> parse_environment(const EnvironmentLookup& lookup);
+Result<ParsedEnvironment> parse_environment(const EnvironmentLookup& lookup,
+                                            dns::ProxySettings dns = {});
 
 }  // namespace opensandbox::egress

@@ -1,6 +1,7 @@
 #include "egress/settings/values.hpp"
 
 #include "egress/policy/target.hpp"
+#include "net/dns/records.hpp"
 
 #include <algorithm>
 #include <array>
@@ -120,6 +121,43 @@ std::optional<bool> parse_mode(std::string_view text) {
     }
     if (!dns) return std::nullopt;
     return nft;
+}
+
+std::optional<std::uint16_t> parse_query_type(std::string_view name) {
+    namespace dns = net::dns;
+    struct Named {
+        std::string_view name;
+        std::uint16_t type;
+    };
+    constexpr std::array known{Named{"a", dns::kTypeA},
+                               Named{"ns", dns::kTypeNs},
+                               Named{"cname", dns::kTypeCname},
+                               Named{"soa", dns::kTypeSoa},
+                               Named{"ptr", dns::kTypePtr},
+                               Named{"mx", dns::kTypeMx},
+                               Named{"txt", dns::kTypeTxt},
+                               Named{"aaaa", dns::kTypeAaaa},
+                               Named{"srv", dns::kTypeSrv},
+                               Named{"naptr", dns::kTypeNaptr},
+                               Named{"dname", dns::kTypeDname},
+                               Named{"ds", dns::kTypeDs},
+                               Named{"sshfp", 44},
+                               Named{"rrsig", dns::kTypeRrsig},
+                               Named{"nsec", 47},
+                               Named{"dnskey", dns::kTypeDnskey},
+                               Named{"tlsa", dns::kTypeTlsa},
+                               Named{"svcb", dns::kTypeSvcb},
+                               Named{"https", dns::kTypeHttps},
+                               Named{"caa", dns::kTypeCaa}};
+    const std::string lower = lower_case(name);
+    for (const Named& each : known) {
+        if (each.name == lower) return each.type;
+    }
+    if (!lower.starts_with("type")) return std::nullopt;
+    const std::string_view digits = std::string_view(lower).substr(4);
+    const auto number = parse_number(digits, 1, 65535);
+    if (!number || trim_value(digits) != digits) return std::nullopt;
+    return static_cast<std::uint16_t>(*number);
 }
 
 std::optional<log::Level> parse_log_level(std::string_view text) {

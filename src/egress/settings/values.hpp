@@ -29,6 +29,8 @@ std::optional<ListenAddress> parse_listen_address(std::string_view text);
 std::optional<DnsUpstream> parse_dns_upstream(std::string_view text);
 /// "dns" and "dns+nft" in any case and order: whether nft is among them.
 std::optional<bool> parse_mode(std::string_view text);
+/// The number of a type of DNS by its name (A, HTTPS, TYPE65); letters in any case.
+std::optional<std::uint16_t> parse_query_type(std::string_view name);
 std::optional<log::Level> parse_log_level(std::string_view text);
 /// "k=v,k=v"; items without a key or a value are left out.
 std::vector<std::pair<std::string, std::string>> parse_attributes(std::string_view text);

@@ -2,10 +2,11 @@
 
 #include "base/json_string.hpp"
 #include "base/log.hpp"
-#include "egress/dns/filter_environment.hpp"
+#include "egress/dns/default_upstreams.hpp"
 #include "egress/enforcement/policy_log.hpp"
 #include "egress/enforcement/refusal_explanation.hpp"
 #include "egress/rules/redirection_check.hpp"
+#include "egress/settings/names.hpp"
 #include "egress/settings/values.hpp"
 #include "egress/sidecar/parts.hpp"
 #include "egress/vault/vault_mark.hpp"
@@ -196,7 +197,7 @@ Status Sidecar::Parts::start_audit() {
         webhook.sandbox_id = options.sandbox_id;
         webhook.connect = own_connections();
         auto made = DenialWebhook::make(executor, std::move(webhook));
-        if (!made) return made.error().within("OPENSANDBOX_EGRESS_DENY_WEBHOOK");
+        if (!made) return made.error().within(setting::kDenyWebhook);
         auditor.set_webhook(std::move(*made));
     }
     auditor.set_explanation([this](const net::LoggedPacket& packet) {

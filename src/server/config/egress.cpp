@@ -1,30 +1,19 @@
-#include "egress/dns/filter_environment.hpp"
 #include "egress/settings/environment.hpp"
+#include "egress/settings/names.hpp"
+#include "egress/settings/table.hpp"
 #include "server/config/egress_settings.hpp"
 #include "server/config/sections.hpp"
-
-#include <algorithm>
-#include <array>
 
 namespace opensandbox::server {
 
 namespace {
 
-constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
-/// What the server says of each sandbox, and what other keys of [egress] are for.
-constexpr std::array<std::string_view, 10> kReserved{"RULES",
-                                                     "POLICY_FILE",
-                                                     "TOKEN",
-                                                     "SANDBOX_ID",
-                                                     "MODE",
-                                                     "HTTP_ADDR",
-                                                     "UPSTREAM_PROXY",
-                                                     "UPSTREAM_PROXY_AUTH",
-                                                     "MITMPROXY_TRANSPARENT",
-                                                     "MITMPROXY_INTERCEPTION_MODE"};
+namespace setting = egress::setting;
 
+/// False for a name that no setting has: it may be for a later sidecar.
 bool is_reserved(std::string_view name) {
-    return std::ranges::find(kReserved, name.substr(kPrefix.size())) != kReserved.end();
+    const egress::Setting* known = egress::find_setting(name);
+    return known && known->configuration == egress::InConfiguration::reserved;
 }
 
 std::optional<std::string> find(const std::vector<std::pair<std::string, std::string>>& given,
@@ -43,8 +32,7 @@ Status check(const std::vector<std::pair<std::string, std::string>>& given) {
     if (!parsed->warnings.empty()) {
         return Error(ErrorCode::invalid_argument, parsed->warnings.front());
     }
-    egress::dns::ProxySettings settings;
-    return egress::dns::read_filter_environment(lookup, settings);
+    return {};
 }
 
 }  // namespace
@@ -60,7 +48,7 @@ void read_egress_environment(ConfigReader& reader, Config& config) {
         const auto text = value.value_exact<std::string>();
         if (!text) {
             reader.fail(section + "." + name, "must be text");
-        } else if (!name.starts_with(kPrefix) || is_reserved(name)) {
+        } else if (!name.starts_with(setting::kPrefix) || is_reserved(name)) {
             reader.fail(section + "." + name,
                         "must begin with OPENSANDBOX_EGRESS_ and be none that the server sets");
         } else {
@@ -73,15 +61,15 @@ void read_egress_environment(ConfigReader& reader, Config& config) {
 std::vector<std::pair<std::string, std::string>> native_egress_settings(const Config& config) {
     auto out = config.egress_environment;
     const runtime::docker::DockerOptions& options = config.docker;
-    const auto add = [&](std::string_view suffix, const std::string& value) {
-        if (!value.empty()) out.emplace_back(std::string(kPrefix) + std::string(suffix), value);
+    const auto add = [&](std::string_view name, const std::string& value) {
+        if (!value.empty()) out.emplace_back(name, value);
     };
-    add("MODE", "dns+nft");
+    add(setting::kMode, "dns+nft");
     // Which sandboxes are intercepted is for their requests to say.
-    if (!options.upstream_proxy_url.empty()) add("MITMPROXY_TRANSPARENT", "true");
-    add("UPSTREAM_PROXY", options.upstream_proxy_url);
-    add("UPSTREAM_PROXY_AUTH", options.upstream_proxy_authorization);
-    add("MITMPROXY_UPSTREAM_EXTRA_CA", options.upstream_proxy_ca_cert_path);
+    if (!options.upstream_proxy_url.empty()) add(setting::kTransparent, "true");
+    add(setting::kUpstreamProxy, options.upstream_proxy_url);
+    add(setting::kUpstreamProxyAuth, options.upstream_proxy_authorization);
+    add(setting::kExtraCa, options.upstream_proxy_ca_cert_path);
     return out;
 }
 

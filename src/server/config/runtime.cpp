@@ -1,3 +1,4 @@
+#include "egress/settings/table.hpp"
 #include "server/config/sections.hpp"
 
 namespace opensandbox::server {
@@ -26,8 +27,8 @@ void read_native_secure_runtime(ConfigReader& reader, Config& config) {
 /// What a sidecar has and the host, which guards all native sandboxes, has not.
 void refuse_settings_of_sidecars(ConfigReader& reader, const Config& config) {
     for (const auto& [name, value] : config.egress_environment) {
-        if (name == "OPENSANDBOX_EGRESS_NAMESERVER_EXEMPT" ||
-            name == "OPENSANDBOX_EGRESS_MITMPROXY_PORT") {
+        const egress::Setting* known = egress::find_setting(name);
+        if (known && known->configuration == egress::InConfiguration::sidecar) {
             reader.fail("egress.environment." + name,
                         "must be absent; the native runtime has no sidecars");
         }

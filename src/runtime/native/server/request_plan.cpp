@@ -2,6 +2,7 @@
 
 #include "base/digest.hpp"
 #include "base/log.hpp"
+#include "egress/settings/names.hpp"
 #include "model/hook_plan.hpp"
 #include "model/lifecycle_hooks.hpp"
 #include "model/resource_quantity.hpp"
@@ -284,7 +285,7 @@ Result<CreateRequest> RequestPlanner::build(const SandboxSpec& spec, Base base,
     if (is_intercepted(request.egress)) {
         // By it the agent knows that there is a certificate to be trusted.
         plan.environment = merge(std::move(plan.environment),
-                                 {{"OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT", "true"}});
+                                 {{std::string(egress::setting::kTransparent), "true"}});
     }
     if (auto s = add_volumes(spec, request, made); !s) return s.error();
     // What differs from sandbox to sandbox cannot be made ahead.

@@ -1,5 +1,5 @@
-#include "egress/dns/filter_environment.hpp"
-
+#include "egress/settings/environment.hpp"
+#include "egress/settings/values.hpp"
 #include "support/catch_result.hpp"
 
 #include <catch2/catch.hpp>
@@ -7,47 +7,30 @@
 #include <map>
 
 using namespace opensandbox;
+using namespace opensandbox::egress;
 using namespace opensandbox::egress::dns;
 
 namespace {
 
+/// Values by names without OPENSANDBOX_EGRESS_DNS_.
 Status read(ProxySettings& settings, const std::map<std::string, std::string>& values) {
-    return read_filter_environment(
+    auto parsed = parse_environment(
         [&](std::string_view name) -> std::optional<std::string> {
             const std::string_view prefix = "OPENSANDBOX_EGRESS_DNS_";
-            REQUIRE(name.starts_with(prefix));
+            if (!name.starts_with(prefix)) return std::nullopt;
             const auto found = values.find(std::string(name.substr(prefix.size())));
             if (found == values.end()) return std::nullopt;
             return found->second;
         },
         settings);
+    if (!parsed) return parsed.error();
+    settings = std::move(parsed->dns);
+    return {};
 }
-
-std::vector<std::string> upstreams(std::string_view resolv_conf) {
-    std::vector<std::string> out;
-    for (const auto& server : default_upstreams(resolv_conf)) {
-        CHECK(server.port() == 53);
-        out.push_back(server.address().to_string());
-    }
-    return out;
-}
-
-using Texts = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("dns environment: without an upstream named, those of resolv.conf are used") {
-    CHECK(upstreams("nameserver 127.0.0.11\nnameserver 192.0.2.1\nnameserver ::1\n"
-                    "nameserver 2001:db8::1\nnameserver 192.0.2.1\nnameserver 0.0.0.0\n") ==
-          Texts{"192.0.2.1", "2001:db8::1", "127.0.0.11", "::1"});
-    CHECK(upstreams("search example\n") == Texts{"8.8.8.8"});
-    std::string many;
-    for (int i = 1; i <= 12; ++i)
-        many += "nameserver 192.0.2." + std::to_string(i) + "\n";
-    CHECK(upstreams(many).size() == 10);
-}
-
-TEST_CASE("dns environment: variables that are not set leave the settings as they are") {
+TEST_CASE("settings of the filter: variables that are not set leave the settings as they are") {
     ProxySettings settings;
     settings.denial = DenialAnswer::refused;
     settings.upstream.mixed_case = true;
@@ -59,7 +42,7 @@ TEST_CASE("dns environment: variables that are not set leave the settings as the
     CHECK(settings.clients.forwarded_burst == ClientLimits().forwarded_burst);
 }
 
-TEST_CASE("dns environment: variables that are set must be right") {
+TEST_CASE("settings of the filter: variables that are set must be right") {
     ProxySettings settings;
     REQUIRE(read(settings, {{"DENIAL", "Refused"},
                             {"QUERY_TYPES", "a, AAAA,,type65,HTTPS"},
@@ -97,9 +80,9 @@ TEST_CASE("dns environment: variables that are set must be right") {
     }
 }
 
-TEST_CASE("dns environment: types have names and numbers") {
-    CHECK(query_type("SRV") == 33);
-    CHECK(query_type("TYPE257") == 257);
+TEST_CASE("settings of the filter: types have names and numbers") {
+    CHECK(parse_query_type("SRV") == 33);
+    CHECK(parse_query_type("TYPE257") == 257);
     for (const char* wrong : {"", "b", "type", "type0", "type65536", "type1x"})
-        CHECK_FALSE(query_type(wrong));
+        CHECK_FALSE(parse_query_type(wrong));
 }
