@@ -1,7 +1,8 @@
 #include "egress/intercept/request_guard.hpp"
 
 #include "egress/intercept/host_name.hpp"
-#include "egress/intercept/upstream_tls.hpp"
+
+#include <openssl/x509v3.h>
 
 #include <exception>
 
@@ -27,6 +28,14 @@ bool is_origin_form(std::string_view target) {
         if (static_cast<unsigned char>(c) <= ' ' || c == '\x7f') return false;
     }
     return true;
+}
+
+/// Whether the server's certificate holds for this name, too.
+bool certificate_names(SSL* session, const std::string& host) {
+    net::CertificateHandle certificate(SSL_get1_peer_certificate(session));
+    if (!certificate) return false;
+    return X509_check_host(certificate.get(), host.data(), host.size(),
+                           X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, nullptr) == 1;
 }
 
 }  // namespace

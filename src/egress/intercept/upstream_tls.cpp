@@ -5,10 +5,8 @@
 #include "net/tls_session.hpp"
 #include "net/tls_stream.hpp"
 
-#include <boost/asio/ip/address.hpp>
 #include <boost/asio/this_coro.hpp>
 #include <openssl/err.h>
-#include <openssl/x509v3.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -61,12 +59,6 @@ std::string wire_protocols(const std::vector<std::string>& names) {
         wire += name;
     }
     return wire;
-}
-
-bool is_address(const std::string& host) {
-    boost::system::error_code failure;
-    asio::ip::make_address(host, failure);
-    return !failure;
 }
 
 Error wrong(std::string_view what, const std::string& path) {
@@ -172,14 +164,6 @@ Awaitable<UpstreamConnection> UpstreamTls::secure(net::StreamSocket socket, Upst
     made.session = raw;
     made.stream = handshake->finish();
     co_return made;
-}
-
-bool certificate_names(SSL* session, const std::string& host) {
-    net::CertificateHandle certificate(SSL_get1_peer_certificate(session));
-    if (!certificate) return false;
-    if (is_address(host)) return X509_check_ip_asc(certificate.get(), host.c_str(), 0) == 1;
-    return X509_check_host(certificate.get(), host.data(), host.size(),
-                           X509_CHECK_FLAG_NO_PARTIAL_WILDCARDS, nullptr) == 1;
 }
 
 }  // namespace opensandbox::egress

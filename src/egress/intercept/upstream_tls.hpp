@@ -75,7 +75,4 @@ class UpstreamTls {
     net::TlsContextHandle context_;
 };
 
-/// Whether the server's certificate holds for this name or address, too.
-bool certificate_names(SSL* session, const std::string& host);
-
 }  // namespace opensandbox::egress
