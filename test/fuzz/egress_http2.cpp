@@ -6,7 +6,7 @@ using namespace opensandbox::egress;
 
 namespace {
 
-class OpenGate final : public Gate {
+class OpenGate final : public InterceptGate {
   public:
     TargetVerdict judge_name(ClientId, std::string_view, std::uint16_t) override {
         return {TargetVerdict::Action::allow, "all"};

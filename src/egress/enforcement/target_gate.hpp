@@ -10,7 +10,7 @@
 namespace opensandbox::egress {
 
 /// The policy as interception asks it; what it borrows outlives it.
-class TargetGate final : public Gate {
+class TargetGate final : public InterceptGate {
   public:
     using LeadsTo = std::function<bool(std::string_view name, const net::Address& address)>;
 

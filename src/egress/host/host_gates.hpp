@@ -9,7 +9,7 @@ namespace opensandbox::egress {
 
 /// Addresses of this host are no targets: the interceptor would reach them past the rules that
 /// refuse them to sandboxes.
-class HostTargetGate final : public Gate {
+class HostTargetGate final : public InterceptGate {
   public:
     explicit HostTargetGate(const Guards& guards) : guards_(guards) {}
 

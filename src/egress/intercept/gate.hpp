@@ -36,9 +36,9 @@ enum class Interest : std::uint8_t {
 
 /// The policy as interception asks it. Answers at once; called on the event loop's thread. What it
 /// throws counts as a denial.
-class Gate {
+class InterceptGate {
   public:
-    virtual ~Gate() = default;
+    virtual ~InterceptGate() = default;
     /// `host` is a DNS name in lower case without a final dot: the one a connection begins with
     /// (SNI), and the one each request names.
     virtual TargetVerdict judge_name(ClientId client, std::string_view host,

@@ -144,7 +144,7 @@ std::optional<std::string> InterceptedConnection::name_target() {
 
 TargetVerdict InterceptedConnection::judge_hello() {
     using Action = TargetVerdict::Action;
-    Gate& gate = *all_.parties.gate;
+    InterceptGate& gate = *all_.parties.gate;
     try {
         TargetVerdict verdict = name_.empty()
                                     ? gate.judge_address(site_.client, site_.target)

@@ -49,7 +49,7 @@ struct InterceptorSettings {
 
 /// What interception needs of others; pointers are borrowed and outlive it.
 struct InterceptorParties {
-    Gate* gate = nullptr;
+    InterceptGate* gate = nullptr;
     RequestHook* hook = nullptr;      ///< null: requests are not changed
     InterceptAudit* audit = nullptr;  ///< null: nobody watches
     /// Which sandbox an accepted connection comes from; an error resets it.

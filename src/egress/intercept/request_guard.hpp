@@ -34,9 +34,9 @@ struct Site {
 
 /// Who decides about requests; all borrowed.
 struct RequestRules {
-    RequestRules(Gate& g, RequestHook* h, InterceptAudit* a, bool other)
+    RequestRules(InterceptGate& g, RequestHook* h, InterceptAudit* a, bool other)
         : gate(g), hook(h), audit(a), allow_other_hosts(other) {}
-    Gate& gate;
+    InterceptGate& gate;
     RequestHook* hook;      ///< null: none
     InterceptAudit* audit;  ///< null: none
     /// Whether requests over TLS may name another host than the connection began with, provided
