@@ -40,13 +40,6 @@ std::string read_text(const std::filesystem::path& file) {
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
 }
 
-/// A value of a log line that is JSON already.
-log::Value json_value(std::string_view key, const std::string& json) {
-    log::Value value(key, json);
-    value.number = true;
-    return value;
-}
-
 /// The items of a comma list.
 std::string list_json(std::string_view text) {
     std::string json = "[";
@@ -153,7 +146,7 @@ void Sidecar::Parts::tell_resolved(const std::string& name, const std::string& a
     if (log_skip.skips(name)) return;
     log::info("name resolved", {{"opensandbox.event", "egress.outbound"},
                                 {"target.host", name},
-                                json_value("target.ips", list_json(addresses))});
+                                log::Value::json("target.ips", list_json(addresses))});
 }
 
 void Sidecar::Parts::tell_unresolved(const std::string& name) {
