@@ -1,5 +1,5 @@
 // Bytes of a client into the HTTP/2 relay's exchange, its requests answered by a second input.
-#include "egress/intercept/http2_exchange.hpp"
+#include "egress/intercept/http2/exchange.hpp"
 
 using namespace opensandbox;
 using namespace opensandbox::egress;

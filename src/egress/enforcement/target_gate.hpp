@@ -1,7 +1,7 @@
 #pragma once
 
-#include "egress/intercept/gate.hpp"
-#include "egress/intercept/pass_through_list.hpp"
+#include "egress/intercept/core/gate.hpp"
+#include "egress/intercept/core/pass_through_list.hpp"
 #include "egress/policy_store/policy_store.hpp"
 #include "egress/vault/vault.hpp"
 

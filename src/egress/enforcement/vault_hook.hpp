@@ -1,6 +1,6 @@
 #pragma once
 
-#include "egress/intercept/request_hook.hpp"
+#include "egress/intercept/core/request_hook.hpp"
 #include "egress/vault/vault.hpp"
 
 namespace opensandbox::egress {

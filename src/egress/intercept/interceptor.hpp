@@ -2,14 +2,14 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "egress/intercept/audit.hpp"
-#include "egress/intercept/certificate_authority.hpp"
-#include "egress/intercept/dialer.hpp"
-#include "egress/intercept/gate.hpp"
-#include "egress/intercept/original_destination.hpp"
-#include "egress/intercept/relay.hpp"
-#include "egress/intercept/request_hook.hpp"
-#include "egress/intercept/upstream_tls.hpp"
+#include "egress/intercept/core/audit.hpp"
+#include "egress/intercept/core/dialer.hpp"
+#include "egress/intercept/core/gate.hpp"
+#include "egress/intercept/core/original_destination.hpp"
+#include "egress/intercept/core/relay.hpp"
+#include "egress/intercept/core/request_hook.hpp"
+#include "egress/intercept/tls/certificate_authority.hpp"
+#include "egress/intercept/tls/upstream_tls.hpp"
 #include "net/socket_stream.hpp"
 
 #include <chrono>

@@ -1,6 +1,6 @@
 #include "egress/settings/environment.hpp"
 
-#include "egress/intercept/pass_through_list.hpp"
+#include "egress/intercept/core/pass_through_list.hpp"
 #include "egress/settings/draft.hpp"
 #include "egress/settings/names.hpp"
 #include "egress/settings/table.hpp"

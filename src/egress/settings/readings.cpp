@@ -1,6 +1,6 @@
 #include "egress/settings/readings.hpp"
 
-#include "egress/intercept/pass_through_list.hpp"
+#include "egress/intercept/core/pass_through_list.hpp"
 #include "egress/policy/target.hpp"
 #include "egress/settings/names.hpp"
 #include "json/document.hpp"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "egress/dns/settings.hpp"
-#include "egress/intercept/certificate_authority.hpp"
+#include "egress/intercept/tls/certificate_authority.hpp"
 #include "egress/policy/policy_files.hpp"
 #include "egress/rules/sidecar_options.hpp"
 #include "egress/settings/environment.hpp"

@@ -1,4 +1,4 @@
-#include "egress/intercept/request_guard.hpp"
+#include "egress/intercept/core/request_guard.hpp"
 #include "hello_bytes.hpp"
 #include "http2_peer.hpp"
 #include "interception_world.hpp"
