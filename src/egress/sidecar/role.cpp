@@ -10,6 +10,8 @@
 #include "egress/sidecar/sidecar.hpp"
 #include "egress/sidecar/supervisor.hpp"
 #include "net/task.hpp"
+#include "options/line_reader.hpp"
+#include "options/setters.hpp"
 #include "version.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -30,8 +32,6 @@ namespace {
 constexpr std::chrono::seconds kStopGrace{5};
 constexpr std::int64_t kLogBytes = 100LL << 20;
 constexpr std::int64_t kLogFiles = 10;
-
-constexpr std::string_view kSupervised = "--supervised";
 
 std::optional<std::string> variable(std::string_view name) {
     const char* value = std::getenv(std::string(name).c_str());
@@ -181,13 +181,18 @@ int run_supervised(SidecarSettings settings) {
 }  // namespace
 
 int run_sidecar(int argc, char** argv) {
-    const bool supervised = argc == 2 && argv[1] == kSupervised;
-    if (argc > 1 && !supervised) {
-        const std::string_view argument = argv[1];
-        const bool help = argument == "--help" || argument == "-h";
-        (help ? std::cout : std::cerr) << kHelpBeforeSettings << settings_help()
-                                       << kHelpBehindSettings << telemetry::otlp_help();
-        return help ? 0 : 2;
+    bool supervised = false;
+    bool help = false;
+    const std::vector<options::Option> table{
+        options::bound({"--supervised"}, options::constant(supervised, true)),
+        options::bound({"--help", 'h'}, options::constant(help, true)),
+    };
+    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    const bool understood = options::parse(table, options::Grammar(), words).has_value();
+    if (help || !understood) {
+        (understood ? std::cout : std::cerr) << kHelpBeforeSettings << settings_help()
+                                             << kHelpBehindSettings << telemetry::otlp_help();
+        return understood ? 0 : 2;
     }
     Logging logging;
     log::info("OpenSandbox egress", {{"version", kVersion}});

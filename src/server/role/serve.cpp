@@ -279,11 +279,12 @@ int main(int argc, char** argv) {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     auto options = parse_serve_options(arguments);
     if (!options) {
-        std::fprintf(stderr, "serve: %s\n%s", options.error().message().c_str(), serve_usage());
+        std::fprintf(stderr, "serve: %s\n%s", options.error().message().c_str(),
+                     serve_usage().c_str());
         return 2;
     }
     if (options->help) {
-        std::fputs(serve_usage(), stdout);
+        std::fputs(serve_usage().c_str(), stdout);
         return 0;
     }
     std::signal(SIGPIPE, SIG_IGN);
