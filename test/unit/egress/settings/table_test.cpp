@@ -89,7 +89,8 @@ TEST_CASE("egress settings: help has each", "[egress]") {
         CHECK(times == (setting.topic == SettingTopic::foreign ? 0 : 1));
     }
     CHECK_THAT(help, Catch::StartsWith("  policy        RULES (JSON), POLICY_FILE, "));
-    CHECK_THAT(help, Catch::Contains("MODE=dns (or dns+nft: addresses, too); lists"));
+    CHECK_THAT(help,
+               Catch::Contains("MODE=dns (or dns+nft: addresses, too);\n                lists of"));
     std::size_t longest = 0;
     for (std::size_t from = 0; from < help.size();) {
         const std::size_t end = help.find('\n', from);
