@@ -9,6 +9,7 @@
 #include "unit/runtime/outcome.hpp"
 
 #include <catch2/catch.hpp>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <array>
@@ -166,7 +167,8 @@ TEST_CASE("who waits for a stopped child to which it lent its memory stands stil
         std::array<char, 65'536> stack{};
         const auto stop = [](void*) -> int {
             ::kill(::getpid(), SIGSTOP);
-            ::_exit(0);
+            ::syscall(SYS_exit, 0);
+            return 0;
         };
         __clone(stop, stack.data() + stack.size(), CLONE_VM | CLONE_VFORK | SIGCHLD, nullptr);
         for (;;)
