@@ -45,7 +45,7 @@ struct OtelConfig {
     bool enabled = false;
     std::string endpoint;  ///< whole URL; empty: from OTEL_EXPORTER_OTLP_*
     std::string service_name = "opensandbox-server";
-    std::int64_t export_interval_millis = 60'000;  ///< 0: as the environment says
+    std::int64_t export_interval_millis = 0;  ///< 0: as the environment says, else a minute
 };
 
 enum class TenantProvider : std::uint8_t { file, http };
@@ -161,7 +161,7 @@ std::optional<log::Format> parse_log_format(std::string_view text);
 /// The commented examples that `init-config` writes: "native", "docker", "docker-zh"; empty for a
 /// kind that is unknown.
 std::string_view example_config(std::string_view kind);
-/// All sections, every key commented out.
-std::string_view config_skeleton();
+/// All sections, every key with its help, commented out.
+std::string config_skeleton();
 
 }  // namespace opensandbox::server

@@ -25,12 +25,13 @@ int failed(const std::filesystem::path& path, const std::string& why) {
 }
 
 int write_config(const std::filesystem::path& path, bool force, const std::string& kind) {
-    std::string_view text = kind.empty() ? config_skeleton() : example_config(kind);
+    const std::string whole = kind.empty() ? config_skeleton() : std::string(example_config(kind));
     // Private, because the place for the API key is in it.
     int flags = O_WRONLY | O_CREAT | O_CLOEXEC | (force ? O_TRUNC : O_EXCL);
     UniqueFd file(::open(path.c_str(), flags, 0600));
     if (!file && errno == EEXIST) return failed(path, "exists already; --force overwrites it");
     if (!file) return failed(path, std::strerror(errno));
+    std::string_view text = whole;
     while (!text.empty()) {
         ssize_t written = ::write(file.get(), text.data(), text.size());
         if (written < 0) return failed(path, std::strerror(errno));
