@@ -111,7 +111,7 @@ std::unique_ptr<runtime::Runtime> make_native(Parts& parts,
     native.runsc = parts.config.runsc;
     native.rootless = parts.config.rootless;
     return runtime::native::make_native_runtime(parts.io.get_executor(), parts.blocking,
-                                                *parts.images, std::move(native));
+                                                *parts.images, native);
 }
 
 Result<std::unique_ptr<runtime::Runtime>> make_docker(Parts& parts,

@@ -419,9 +419,8 @@ Awaitable<Result<std::vector<SandboxUsage>>> NativeRuntime::usage(std::size_t li
 
 std::unique_ptr<Runtime> make_native_runtime(asio::any_io_executor executor,
                                              asio::thread_pool& blocking, image::Store& images,
-                                             NativeOptions options) {
-    return std::make_unique<NativeRuntime>(std::move(executor), blocking, images,
-                                           std::move(options));
+                                             const NativeOptions& options) {
+    return std::make_unique<NativeRuntime>(std::move(executor), blocking, images, options);
 }
 
 }  // namespace opensandbox::runtime::native

@@ -47,6 +47,6 @@ struct NativeOptions {
 /// parts run on `blocking`.
 std::unique_ptr<Runtime> make_native_runtime(asio::any_io_executor executor,
                                              asio::thread_pool& blocking, image::Store& images,
-                                             NativeOptions options);
+                                             const NativeOptions& options);
 
 }  // namespace opensandbox::runtime::native

@@ -151,7 +151,7 @@ void SandboxTable::copy_layers(const Entry& sandbox) {
         return end_snapshot(sandbox, Error(ErrorCode::cancelled, "nobody wants it any more"));
     }
     sandbox->copying->job = snapshots_->make(
-        std::move(record), layer_directory(directory),
+        record, layer_directory(directory),
         [this, sandbox](Status status) { end_snapshot(sandbox, std::move(status)); });
 }
 
