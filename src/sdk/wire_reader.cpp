@@ -114,6 +114,11 @@ const json::array& ObjectReader::array(std::string_view name) {
     return kNoArray;
 }
 
+Error broken_answer(const json::FieldReader& reader) {
+    Error error(ErrorCode::protocol, "the answer breaks its format: " + reader.problem());
+    return reader.place().empty() ? error : error.within(reader.place());
+}
+
 Result<json::object> parse_object(std::string_view body) {
     auto document = json::parse(body);
     if (!document) return not_a("a JSON object", document.error().message());

@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "json/document.hpp"
+#include "json/fields.hpp"
 #include "opensandbox/error.hpp"
 #include "opensandbox/sandbox.hpp"
 
@@ -50,7 +51,32 @@ Result<json::object> parse_object(std::string_view body);
 /// Parses an answer that must be an array.
 Result<json::array> parse_array(std::string_view body);
 
-/// Of any list of the lifecycle contract.
-Result<Pagination> pagination_of(const json::object& from);
+/// What is wrong with an answer; only when the reader failed.
+Error broken_answer(const json::FieldReader& reader);
+
+/// A document of an answer, read by its list of members (sdk/fields).
+template <class T, class Members>
+Result<T> read_document(const json::object& from, Members members) {
+    json::FieldReader reader(from);
+    T document;
+    members(reader, document);
+    if (reader.failed()) return broken_answer(reader);
+    return document;
+}
+
+/// An answer that is one document.
+template <class T, class Members>
+Result<T> decode_document(std::string_view body, Members members) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    return read_document<T>(*document, members);
+}
+
+/// An answer that has a list of documents in one of its members.
+template <class T, class Members>
+Result<std::vector<T>> decode_documents(std::string_view body, const char* name, Members members) {
+    return decode_document<std::vector<T>>(
+        body, [&](auto& walker, auto& items) { walker.list(name, items, members); });
+}
 
 }  // namespace opensandbox::sdk::wire

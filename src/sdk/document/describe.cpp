@@ -1,6 +1,10 @@
 #include "sdk/document/describe.hpp"
 
 #include "base/clock.hpp"
+#include "sdk/fields/page.hpp"
+#include "sdk/fields/sandbox.hpp"
+#include "sdk/fields/snapshot.hpp"
+#include "sdk/fields/template.hpp"
 #include "sdk/wire.hpp"
 
 namespace opensandbox::sdk {
@@ -15,17 +19,6 @@ json::value or_null(const std::optional<TimePoint>& time) {
     return time ? json::value(to_rfc3339(*time)) : json::value();
 }
 
-json::object object_of(const std::map<std::string, std::string>& map) {
-    json::object object;
-    for (const auto& [name, value] : map)
-        object[name] = value;
-    return object;
-}
-
-json::value or_null(const std::map<std::string, std::string>& map) {
-    return map.empty() ? json::value() : json::value(object_of(map));
-}
-
 json::array list_of(const std::vector<std::string>& items) {
     json::array array;
     for (const auto& item : items)
@@ -36,73 +29,27 @@ json::array list_of(const std::vector<std::string>& items) {
 }  // namespace
 
 json::object describe(const SandboxInfo& info) {
-    json::object status;
-    status["state"] = info.state;
-    status["reason"] = or_null(info.reason);
-    status["message"] = or_null(info.message);
-    status["last_transition_at"] = or_null(info.last_transition_at);
-    json::object out;
-    out["id"] = info.id;
-    out["status"] = std::move(status);
-    out["entrypoint"] = list_of(info.entrypoint);
-    out["expires_at"] = or_null(info.expires_at);
-    out["created_at"] = to_rfc3339(info.created_at);
-    out["image"] = info.image ? json::value(json::object{{"image", *info.image}, {"auth", nullptr}})
-                              : json::value();
-    out["snapshot_id"] = or_null(info.snapshot_id);
-    out["platform"] =
-        info.platform
-            ? json::value(json::object{{"os", info.platform->os}, {"arch", info.platform->arch}})
-            : json::value();
-    out["allocation"] = nullptr;
-    out["metadata"] = object_of(info.metadata);
-    out["extensions"] = or_null(info.extensions);
-    return out;
+    return json::write_fields(info, fields::sandbox_members);
+}
+
+json::object rows_of(const SandboxInfo& info) {
+    return json::row_fields(info, fields::sandbox_members);
 }
 
 json::object describe(const Pagination& pagination) {
-    json::object out;
-    out["page"] = pagination.page;
-    out["page_size"] = pagination.page_size;
-    out["total_items"] = pagination.total_items;
-    out["total_pages"] = pagination.total_pages;
-    out["has_next_page"] = pagination.has_next_page;
-    return out;
+    return json::write_fields(pagination, fields::pagination_members);
 }
 
 json::object describe(const SnapshotInfo& info) {
-    json::object status;
-    status["state"] = info.state;
-    status["reason"] = or_null(info.reason);
-    status["message"] = or_null(info.message);
-    status["last_transition_at"] = or_null(info.last_transition_at);
-    json::object out;
-    out["id"] = info.id;
-    out["sandbox_id"] = info.sandbox_id;
-    out["name"] = or_null(info.name);
-    out["status"] = std::move(status);
-    out["created_at"] = to_rfc3339(info.created_at);
-    return out;
+    return json::write_fields(info, fields::snapshot_members);
 }
 
 json::object describe(const SnapshotPage& page) {
-    json::array items;
-    for (const auto& item : page.items)
-        items.emplace_back(describe(item));
-    json::object out;
-    out["items"] = std::move(items);
-    out["pagination"] = describe(page.pagination);
-    return out;
+    return json::write_fields(page, fields::page_members(fields::snapshot_members));
 }
 
 json::object describe(const SandboxPage& page) {
-    json::array items;
-    for (const auto& item : page.items)
-        items.emplace_back(describe(item));
-    json::object out;
-    out["items"] = std::move(items);
-    out["pagination"] = describe(page.pagination);
-    return out;
+    return json::write_fields(page, fields::page_members(fields::sandbox_members));
 }
 
 json::object describe(const Endpoint& endpoint) {
@@ -185,6 +132,14 @@ json::object describe(const ImageInfo& info) {
     out["created_at"] = to_rfc3339(info.created_at);
     out["built_in"] = info.built_in;
     return out;
+}
+
+json::object describe(const TemplateInfo& info) {
+    return json::write_fields(info, fields::template_members);
+}
+
+json::object describe(const TemplatePage& page) {
+    return json::write_fields(page, fields::page_members(fields::template_members));
 }
 
 json::object describe(const PushedImage& pushed) {
