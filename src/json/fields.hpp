@@ -39,9 +39,11 @@ struct Field {
     std::string_view row;          ///< its name among the rows, where that is not the written one
     std::string_view row_place;    ///< the row that it stands before; empty: the last so far
     unsigned roles = kRead | kWritten | kRow | kSchema;
-    bool lacking = false;     ///< it stays as it is when it is not there
-    bool null_empty = false;  ///< it is written as null when it is empty
-    bool in_parts = false;    ///< every member of this object is a row of its own
+    bool lacking = false;       ///< it stays as it is when it is not there
+    bool null_empty = false;    ///< it is written as null when it is empty
+    bool absent_empty = false;  ///< it is not written when it is empty
+    bool read_within = false;   ///< only in what is read is this object around its members
+    bool in_parts = false;      ///< every member of this object is a row of its own
 
     [[nodiscard]] constexpr bool has(Role role) const { return (roles & role) != 0; }
 
@@ -65,6 +67,12 @@ struct Field {
     }
     [[nodiscard]] constexpr Field null_if_empty() const {
         return with([](Field& field) { field.null_empty = true; });
+    }
+    [[nodiscard]] constexpr Field absent_if_empty() const {
+        return with([](Field& field) { field.absent_empty = true; });
+    }
+    [[nodiscard]] constexpr Field around() const {
+        return with([](Field& field) { field.read_within = true; });
     }
     [[nodiscard]] constexpr Field parts() const {
         return with([](Field& field) { field.in_parts = true; });
@@ -204,6 +212,12 @@ class FieldReader {
         }
     }
 
+    /// An object that is there or null; what is read says so by itself.
+    template <class T, class Walk>
+    void object_if(const Field& field, bool /*there*/, T& member, Walk walk) {
+        if (const auto* inner = inner_object(field, true)) read(field, *inner, member, walk);
+    }
+
     /// A list of objects.
     template <class T, class Walk>
     void list(const Field& field, std::vector<T>& members, Walk walk) {
@@ -213,6 +227,11 @@ class FieldReader {
             if (!item.is_object()) return fail(field.read, "not objects");
             read(field, item.get_object(), members.emplace_back(), walk);
         }
+    }
+
+    /// What must hold besides the types; only readers look.
+    void check(bool holds, std::string_view name, std::string_view rule) {
+        if (!holds) fail(name, rule);
     }
 
     void fail(std::string_view name, std::string_view rule);
@@ -261,11 +280,16 @@ class FieldWriter {
   public:
     template <class T, class Shape = StandardForm<T>>
     void put(const Field& field, const T& member, Shape shape = {}) {
-        if (field.has(kWritten)) out_[field.written] = written(field, member, shape);
+        if (!field.has(kWritten)) return;
+        if constexpr (requires { member.empty(); }) {
+            if (field.absent_empty && member.empty()) return;
+        }
+        out_[field.written] = written(field, member, shape);
     }
 
     template <class T, class Walk>
     void object(const Field& field, const T& member, Walk walk) {
+        if (field.read_within) return walk(*this, member);
         if (!field.has(kWritten)) return;
         FieldWriter inner;
         walk(inner, member);
@@ -275,6 +299,14 @@ class FieldWriter {
     void object(const Field& field, const std::optional<T>& member, Walk walk) {
         if (member) {
             object(field, *member, walk);
+        } else if (field.has(kWritten)) {
+            out_[field.written] = nullptr;
+        }
+    }
+    template <class T, class Walk>
+    void object_if(const Field& field, bool there, const T& member, Walk walk) {
+        if (there) {
+            object(field, member, walk);
         } else if (field.has(kWritten)) {
             out_[field.written] = nullptr;
         }
@@ -292,12 +324,14 @@ class FieldWriter {
         out_[field.written] = std::move(items);
     }
 
+    static void check(bool /*holds*/, std::string_view /*name*/, std::string_view /*rule*/) {}
+
     [[nodiscard]] json::object take() && { return std::move(out_); }
 
     /// One member as it is written.
     template <class T, class Shape>
     static value written(const Field& field, const T& member, Shape shape) {
-        if constexpr (Collection<T>) {
+        if constexpr (requires { member.empty(); }) {
             if (field.null_empty && member.empty()) return {};
         }
         return shape.write(member);
@@ -324,6 +358,7 @@ class FieldRows {
 
     template <class T, class Walk>
     void object(const Field& field, const T& member, Walk walk) {
+        if (field.read_within) return walk(*this, member);
         if (!field.has(kRow)) return;
         if (field.in_parts) return add_parts(field, true, member, walk);
         FieldWriter cell;
@@ -332,9 +367,13 @@ class FieldRows {
     }
     template <class T, class Walk>
     void object(const Field& field, const std::optional<T>& member, Walk walk) {
-        if (member) return object(field, *member, walk);
+        object_if(field, member.has_value(), member ? *member : T(), walk);
+    }
+    template <class T, class Walk>
+    void object_if(const Field& field, bool there, const T& member, Walk walk) {
+        if (there) return object(field, member, walk);
         if (!field.has(kRow)) return;
-        if (field.in_parts) return add_parts(field, false, T(), walk);
+        if (field.in_parts) return add_parts(field, false, member, walk);
         add(field, nullptr);
     }
 
@@ -345,6 +384,8 @@ class FieldRows {
         cell.list(field, members, walk);
         add(field, std::move(cell).take().at(field.written));
     }
+
+    static void check(bool /*holds*/, std::string_view /*name*/, std::string_view /*rule*/) {}
 
     [[nodiscard]] json::object take() &&;
 

@@ -21,17 +21,24 @@ class DocumentSchema {
 
     template <class T, class Walk>
     void object(const json::Field& field, const T& member, Walk walk) {
+        if (field.read_within) return walk(*this, member);
         add(field, false, inner_schema(member, walk));
     }
     template <class T, class Walk>
     void object(const json::Field& field, const std::optional<T>& /*member*/, Walk walk) {
         add(field, true, inner_schema(T(), walk));
     }
+    template <class T, class Walk>
+    void object_if(const json::Field& field, bool /*there*/, const T& member, Walk walk) {
+        add(field, true, inner_schema(member, walk));
+    }
 
     template <class T, class Walk>
     void list(const json::Field& field, const std::vector<T>& /*members*/, Walk walk) {
         add(field, false, schema::list_of(inner_schema(T(), walk)));
     }
+
+    static void check(bool /*holds*/, std::string_view /*name*/, std::string_view /*rule*/) {}
 
     [[nodiscard]] json::object build() const { return members_.build(true); }
 

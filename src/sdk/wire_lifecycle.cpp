@@ -1,5 +1,6 @@
 #include "http/message.hpp"
 #include "json/document.hpp"
+#include "sdk/fields/endpoint.hpp"
 #include "sdk/fields/page.hpp"
 #include "sdk/fields/sandbox.hpp"
 #include "sdk/wire.hpp"
@@ -21,18 +22,6 @@ Result<json::value> embedded(std::string_view what, std::string_view text, bool 
                      std::string(what) + ": must be a JSON " + (object ? "object" : "array"));
     }
     return std::move(*document);
-}
-
-Result<ImageInfo> image_of(const json::object& from) {
-    ObjectReader in(from);
-    ImageInfo info;
-    info.reference = in.string("reference");
-    info.digest = in.optional_string("digest").value_or("");
-    info.size = static_cast<std::uint64_t>(in.optional_integer("size").value_or(0));
-    info.created_at = in.optional_time("createdAt").value_or(Timestamp());
-    info.built_in = in.optional_boolean("builtIn").value_or(false);
-    if (in.failed()) return in.error();
-    return info;
 }
 
 }  // namespace
@@ -190,14 +179,7 @@ Result<TimePoint> decode_expiry(std::string_view body) {
 }
 
 Result<Endpoint> decode_endpoint(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    ObjectReader in(*document);
-    Endpoint endpoint;
-    endpoint.endpoint = in.string("endpoint");
-    endpoint.headers = in.string_map("headers");
-    if (in.failed()) return in.error();
-    return endpoint;
+    return decode_document<Endpoint>(body, fields::endpoint_members);
 }
 
 Result<std::string> decode_version(std::string_view body) {
@@ -207,30 +189,6 @@ Result<std::string> decode_version(std::string_view body) {
     std::string version = in.string("version");
     if (in.failed()) return in.error();
     return version;
-}
-
-Result<ImageInfo> decode_image(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    return image_of(*document);
-}
-
-Result<std::vector<ImageInfo>> decode_images(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    ObjectReader in(*document);
-    std::vector<ImageInfo> images;
-    for (const json::value& item : in.array("items")) {
-        if (!item.is_object()) {
-            in.fail("items", "not objects");
-            break;
-        }
-        auto info = image_of(item.get_object());
-        if (!info) return info.error();
-        images.push_back(std::move(*info));
-    }
-    if (in.failed()) return in.error();
-    return images;
 }
 
 }  // namespace opensandbox::sdk::wire

@@ -1,6 +1,7 @@
 #include "mcp/tools/describe.hpp"
 
 #include "mcp/document_schema.hpp"
+#include "sdk/fields/file.hpp"
 #include "sdk/fields/page.hpp"
 #include "sdk/fields/sandbox.hpp"
 
@@ -95,16 +96,7 @@ json::object network_rule_schema() {
 }
 
 json::object file_schema() {
-    return Object()
-        .required("path", schema::text())
-        .nullable("type", schema::text(), "file, directory, symlink or other")
-        .required("mode", schema::integer(), "Octal digits as a number: 644")
-        .required("owner", schema::text())
-        .required("group", schema::text())
-        .required("size", schema::integer())
-        .required("modified_at", schema::time())
-        .required("created_at", schema::time())
-        .build(true);
+    return document_schema<sdk::FileInfo>(sdk::fields::file_members);
 }
 
 json::object status_document(std::string_view word) {
