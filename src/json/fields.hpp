@@ -30,6 +30,7 @@ enum Role : unsigned { kRead = 1, kWritten = 2, kRow = 4, kSchema = 8 };
 struct Field {
     // Most members are no more than a name.
     constexpr Field(const char* name) : read(name), written(name) {}  // NOLINT(*-explicit-*)
+    constexpr explicit Field(std::string_view name) : read(name), written(name) {}
     constexpr Field(const char* read_as, const char* written_as)
         : read(read_as), written(written_as) {}
 
@@ -229,6 +230,12 @@ class FieldReader {
         }
     }
 
+    /// Whether what follows belongs to the document, which its first member tells.
+    [[nodiscard]] bool given(std::string_view name, bool& present) const {
+        present = find(*from_, name) != nullptr;
+        return present;
+    }
+
     /// What must hold besides the types; only readers look.
     void check(bool holds, std::string_view name, std::string_view rule) {
         if (!holds) fail(name, rule);
@@ -324,6 +331,7 @@ class FieldWriter {
         out_[field.written] = std::move(items);
     }
 
+    [[nodiscard]] static bool given(std::string_view /*name*/, bool present) { return present; }
     static void check(bool /*holds*/, std::string_view /*name*/, std::string_view /*rule*/) {}
 
     [[nodiscard]] json::object take() && { return std::move(out_); }

@@ -14,56 +14,55 @@ namespace {
 
 constexpr const char* file_name = "description.json";
 
-void members(auto& a, ImageOrigin& m) {
-    a.put("reference", m.reference);
-    a.put("digest", m.digest);
-    a.put("layers", m.layers);
-    a.put("usr", m.usr);
-    a.put("env", m.config.env);
-    a.put("user", m.config.user);
-    a.put("workingDirectory", m.config.working_directory);
-    a.put("entrypoint", m.config.entrypoint);
-    a.put("cmd", m.config.cmd);
-}
+constexpr auto image_members = [](auto& walker, auto& origin) {
+    walker.put("reference", origin.reference);
+    walker.put("digest", origin.digest);
+    walker.put("layers", origin.layers);
+    walker.put("usr", origin.usr);
+    walker.put("env", origin.config.env);
+    walker.put("user", origin.config.user);
+    walker.put("workingDirectory", origin.config.working_directory);
+    walker.put("entrypoint", origin.config.entrypoint);
+    walker.put("cmd", origin.config.cmd);
+};
 
-void members(auto& a, EgressTerms& m) {
-    if (!a.given("networkPolicy", m.wanted)) return;
-    a.put("networkPolicy", m.policy);
-    a.put("egressEnvironment", m.environment);
-}
+constexpr auto egress_members = [](auto& walker, auto& terms) {
+    if (!walker.given("networkPolicy", terms.wanted)) return;
+    walker.put("networkPolicy", terms.policy);
+    walker.put("egressEnvironment", terms.environment);
+};
 
-void members(auto& a, ResourceLimits& m) {
-    a.put("cpuCores", m.cpu_cores);
+constexpr auto limit_members = [](auto& walker, auto& limits) {
+    walker.put("cpuCores", limits.cpu_cores);
     for (const model::LimitRow& row : model::kLimits)
-        a.put(row.record, m.*row.member);
-}
+        walker.put(json::Field(row.record), limits.*row.member);
+};
 
-void members(auto& a, SandboxDescription& m) {
-    a.record("image", m.plan.image, [](auto& inner, auto& image) { members(inner, image); });
-    a.put("snapshotLayers", m.plan.snapshot_layers);
-    a.put("environment", m.plan.environment);
-    a.put("entrypoint", m.plan.entrypoint);
-    members(a, m.plan.limits);
-    a.put("hostname", m.plan.network.hostname);
-    a.put("network", m.plan.network.shared);
-    a.put("noNetwork", m.plan.network.none);
-    members(a, m.egress);
-    a.put("published", m.published);
-    a.put("claims", m.plan.claims);
-    a.put("ownClaims", m.plan.own_claims);
-    a.put("createdAt", m.created_at);
-}
-
-constexpr auto walk = [](auto& a, auto& m) { members(a, m); };
+constexpr auto description_members = [](auto& walker, auto& description) {
+    auto& plan = description.plan;
+    walker.object("image", plan.image, image_members);
+    walker.put("snapshotLayers", plan.snapshot_layers);
+    walker.put("environment", plan.environment);
+    walker.put("entrypoint", plan.entrypoint);
+    limit_members(walker, plan.limits);
+    walker.put("hostname", plan.network.hostname);
+    walker.put("network", plan.network.shared);
+    walker.put("noNetwork", plan.network.none);
+    egress_members(walker, description.egress);
+    walker.put("published", description.published, PortPairsForm());
+    walker.put("claims", plan.claims);
+    walker.put("ownClaims", plan.own_claims);
+    walker.put("createdAt", description.created_at, TicksForm());
+};
 
 }  // namespace
 
 json::object to_json(const ImageOrigin& origin) {
-    return write_record(origin, walk);
+    return json::write_fields(origin, image_members);
 }
 
 Result<ImageOrigin> parse_origin(const json::object& object) {
-    return read_record<ImageOrigin>(object, walk);
+    return read_record<ImageOrigin>(object, image_members);
 }
 
 SandboxDescription describe(const CreateRequest& request) {
@@ -74,24 +73,25 @@ SandboxDescription describe(const CreateRequest& request) {
 }
 
 void add_egress(const EgressTerms& terms, json::object& out) {
-    for (auto& member : write_record(terms, walk))
+    for (auto& member : json::write_fields(terms, egress_members))
         out[member.key()] = std::move(member.value());
 }
 
 Result<EgressTerms> parse_egress(const json::object& object) {
-    return read_record<EgressTerms>(object, walk);
+    return read_record<EgressTerms>(object, egress_members);
 }
 
 std::string format_description(const SandboxDescription& description) {
-    return json::serialize(write_record(description, walk));
+    return json::serialize(json::write_fields(description, description_members));
 }
 
 Result<SandboxDescription> parse_description(std::string_view text) {
     auto document = json::parse(text);
     if (!document) return document.error();
-    if (!document->is_object())
+    const json::object* record = document->if_object();
+    if (!record || !json::find(*record, "image"))
         return Error(ErrorCode::invalid_argument, "image: must be an object");
-    auto out = read_record<SandboxDescription>(document->get_object(), walk);
+    auto out = read_record<SandboxDescription>(*record, description_members);
     if (!out) return out.error();
     for (const auto& [inside, outside] : out->published)
         out->plan.network.published.push_back(inside);

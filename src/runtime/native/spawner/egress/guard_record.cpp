@@ -17,19 +17,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr auto guard_members = [](auto& a, auto& m) {
-    a.put("id", m.id);
-    a.put("link", m.link);
-    a.put("addresses", m.addresses);
-    a.put("policy", m.egress.policy);
-    a.put("token", m.egress.token);
-    a.put("environment", m.egress.environment);
+constexpr auto guard_members = [](auto& walker, auto& record) {
+    walker.put("id", record.id);
+    walker.put("link", record.link);
+    walker.put("addresses", record.addresses);
+    walker.put("policy", record.egress.policy);
+    walker.put("token", record.egress.token);
+    walker.put("environment", record.egress.environment);
 };
 
 }  // namespace
 
 std::string format_guard(const GuardRecord& record) {
-    return json::serialize(write_record(record, guard_members));
+    return json::serialize(json::write_fields(record, guard_members));
 }
 
 Result<GuardRecord> parse_guard(std::string_view text) {
