@@ -7,12 +7,11 @@
 #include "opensandbox/sandbox.hpp"
 
 #include <chrono>
-#include <map>
 
 namespace opensandbox::sdk::wire {
 
-/// Reads members of one JSON object and remembers the first that is missing or of another type, so
-/// that a decoder is a list of members and one check at its end.
+/// Reads single members of a JSON object that is no document of its own (sdk/fields has those), and
+/// remembers the first that is missing or of another type.
 class ObjectReader {
   public:
     explicit ObjectReader(const json::object& from) : from_(from) {}
@@ -21,17 +20,14 @@ class ObjectReader {
     std::optional<std::string> optional_string(std::string_view name);
     std::int64_t integer(std::string_view name);
     std::optional<std::int64_t> optional_integer(std::string_view name);
-    double number(std::string_view name);
     bool boolean(std::string_view name);
     std::optional<bool> optional_boolean(std::string_view name);
     Timestamp time(std::string_view name);
     std::optional<Timestamp> optional_time(std::string_view name);
     std::vector<std::string> strings(std::string_view name);
-    std::map<std::string, std::string> string_map(std::string_view name);
     /// Null when absent.
     const json::object* optional_object(std::string_view name);
     const json::object& object(std::string_view name);
-    const json::array& array(std::string_view name);
 
     void fail(std::string_view name, std::string_view rule);
     [[nodiscard]] bool failed() const { return !problem_.empty(); }
