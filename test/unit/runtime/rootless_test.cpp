@@ -176,11 +176,16 @@ TEST_CASE("who waits for a stopped child to which it lent its memory stands stil
     }
     const std::string task = std::to_string(parent);
     const ProcessFreezer freezer(parent);
-    const auto state = [&] {
-        const std::string stat = read_file_or_empty("/proc/" + task + "/stat");
+    const auto state_of = [](const std::string& process) {
+        const std::string stat = read_file_or_empty("/proc/" + process + "/stat");
         return stat.at(stat.rfind(')') + 2);
     };
+    const auto state = [&] { return state_of(task); };
     CHECK(within(10s, [&] { return state() == 'D'; }));
+    // A child that is stopped before it stops itself would do that when it goes on.
+    std::string child = read_file_or_empty("/proc/" + task + "/task/" + task + "/children");
+    child.resize(child.find(' '));
+    CHECK(within(10s, [&] { return state_of(child) == 'T'; }));
     CHECK(within(10s, [&] { return freezer.freeze() && freezer.frozen(); }));
     CHECK(state() == 'D');
     // Then the child ends, and the parent goes on.
