@@ -155,10 +155,13 @@ TEST_CASE("dns proxy: sandboxes of a host are told apart by their links, each wi
             }
         }
     });
-    REQUIRE(arrivals.size() == 8);
-    for (std::size_t i = 0; i < arrivals.size(); ++i)
-        CHECK(arrivals[i].interface == host.link(i / 2 % 2 == 0 ? 0 : 1));
+    // A datagram whose answer is late is sent again.
+    CHECK(arrivals.size() >= 8);
+    std::vector<unsigned> turns;
+    for (const Arrival& arrival : arrivals)
+        if (turns.empty() || turns.back() != arrival.interface) turns.push_back(arrival.interface);
+    CHECK(turns == std::vector{host.link(0), host.link(1), host.link(0), host.link(1)});
     CHECK(f.sink->calls.size() == 1);
     CHECK(f.sink->calls[0].client == host.link(0));
-    CHECK(f.denials.size() == 4);
+    CHECK(f.denials.size() >= 4);
 }
