@@ -15,6 +15,8 @@ from support.published_server import PublishedServer
 from support.server import EXECUTABLE, Server
 from support.shell import run
 
+pytest_plugins = ["support.files_in_turn"]
+
 
 def pytest_sessionstart(session):
     if not EXECUTABLE.exists():

@@ -22,10 +22,16 @@ struct Value {
     Value(std::string_view k, bool v) : key(k), text(v ? "true" : "false"), number(true) {}
     /// Three digits behind the point.
     Value(std::string_view k, double v);
+    /// A document that is JSON already.
+    static Value json(std::string_view key, std::string_view document) {
+        Value value(key, document);
+        value.number = true;
+        return value;
+    }
 
     std::string_view key;
     std::string text;
-    bool number = false;
+    bool number = false;  ///< stands without quotes
 };
 
 /// Chooses level, shape and destination for this process. Called once, before other threads start.

@@ -2,9 +2,7 @@
 
 #include "cli/duration.hpp"
 #include "http/fields.hpp"
-
-#include <algorithm>
-#include <charconv>
+#include "options/setters.hpp"
 
 namespace opensandbox::cli {
 
@@ -69,12 +67,7 @@ std::optional<std::int64_t> Arguments::integer(std::string_view option, std::int
                                                std::int64_t high) {
     auto text = get(option);
     if (!text) return std::nullopt;
-    std::int64_t number = 0;
-    auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), number);
-    if (failed == std::errc() && end == text->data() + text->size() && number >= low &&
-        number <= high) {
-        return number;
-    }
+    if (auto number = options::whole_number(*text, low, high)) return number;
     refuse(option, *text,
            high == INT64_MAX
                ? "a whole number of at least " + std::to_string(low)
@@ -117,13 +110,9 @@ std::vector<std::pair<std::string, std::string>> Arguments::pairs(std::string_vi
 std::optional<std::uint32_t> Arguments::file_mode(std::string_view option) {
     auto text = get(option);
     if (!text) return std::nullopt;
-    std::uint32_t mode = 0;
-    auto [end, failed] = std::from_chars(text->data(), text->data() + text->size(), mode, 8);
-    if (failed != std::errc() || end != text->data() + text->size() || mode > 07777) {
-        refuse(option, *text, "octal digits such as 644 or 0755");
-        return std::nullopt;
-    }
-    return mode;
+    if (auto mode = options::whole_number(*text, 0, 07777, 8)) return *mode;
+    refuse(option, *text, "octal digits such as 644 or 0755");
+    return std::nullopt;
 }
 
 std::optional<std::string> Arguments::choice(std::string_view option, const std::string& value,

@@ -26,6 +26,20 @@ const Group* CommandTable::find_group(std::string_view name) const {
     return found == groups.end() ? nullptr : &*found;
 }
 
+std::vector<std::string_view> CommandTable::names_in(std::string_view group) const {
+    std::vector<std::string_view> names;
+    for (const auto& command : commands) {
+        if (command.group == group && !command.hidden) names.push_back(command.name);
+    }
+    const std::string prefix = group.empty() ? "" : std::string(group) + " ";
+    for (const auto& inner : groups) {
+        if (!inner.name.starts_with(prefix)) continue;
+        const std::string_view name = inner.name.substr(prefix.size());
+        if (name.find(' ') == std::string_view::npos) names.push_back(name);
+    }
+    return names;
+}
+
 const std::vector<Option>& global_options() {
     static const std::vector<Option> options{
         {"--server", 0, "ADDRESS", "Server to talk to: HOST or HOST:PORT. Also --domain."},
@@ -46,6 +60,11 @@ const std::vector<Option>& global_options() {
         {"--help", 'h', "", "Print this help and exit."},
     };
     return options;
+}
+
+options::Tables understood_options(const Command* command) {
+    if (!command) return {global_options()};
+    return {command->options, global_options()};
 }
 
 Command make_document_command(std::string_view group, std::string_view name,

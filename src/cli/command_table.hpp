@@ -2,6 +2,7 @@
 
 #include "cli/failure.hpp"
 #include "net/stream.hpp"
+#include "options/line_reader.hpp"
 
 #include <functional>
 #include <string>
@@ -16,15 +17,7 @@ class Invocation;
 enum class Format : unsigned char { table, json, yaml, raw };
 std::string_view to_string(Format format);
 
-struct Option {
-    std::string_view name;   ///< "--image"
-    char letter = 0;         ///< 'i' for -i, 0 for none
-    std::string_view value;  ///< what it takes ("IMAGE"); empty for a flag
-    std::string_view help;
-    bool repeatable = false;
-    bool required = false;
-    std::string_view alias = {};  ///< another name that is understood, too; not in the help
-};
+using options::Option;
 
 struct Positional {
     std::string_view name;  ///< "SANDBOX_ID"
@@ -86,10 +79,15 @@ struct CommandTable {
 
     [[nodiscard]] const Command* find(std::string_view group, std::string_view name) const;
     [[nodiscard]] const Group* find_group(std::string_view name) const;
+    /// What may follow a group's name: its commands, but hidden ones, and the groups in it.
+    [[nodiscard]] std::vector<std::string_view> names_in(std::string_view group) const;
 };
 
 /// Options that every command takes, before or after its name.
 const std::vector<Option>& global_options();
+
+/// The tables that a line's options are in: its command's, once that is known, and the global one.
+options::Tables understood_options(const Command* command);
 
 /// All commands.
 CommandTable make_command_table();

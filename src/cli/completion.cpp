@@ -27,16 +27,7 @@ class Line {
     [[nodiscard]] std::size_t position() const { return position_; }
 
     [[nodiscard]] const Option* find_option(std::string_view name) const {
-        auto matches = [&](const Option& o) {
-            return o.name == name ||
-                   (o.letter != 0 && name.size() == 2 && name[0] == '-' && name[1] == o.letter);
-        };
-        if (command_) {
-            auto own = std::ranges::find_if(command_->options, matches);
-            if (own != command_->options.end()) return &*own;
-        }
-        auto global = std::ranges::find_if(global_options(), matches);
-        return global == global_options().end() ? nullptr : &*global;
+        return options::find(understood_options(command_), name);
     }
 
   private:
@@ -108,15 +99,8 @@ void offer_value(Completion& out, const Option& option, const Command* command) 
 }
 
 void offer_names(Completion& out, const CommandTable& table, const std::string& group) {
-    for (const auto& command : table.commands) {
-        if (command.group == group && !command.hidden) offer(out, command.name);
-    }
-    const std::string before = group.empty() ? "" : group + " ";
-    for (const auto& inner : table.groups) {
-        if (!inner.name.starts_with(before)) continue;
-        const std::string_view name = inner.name.substr(before.size());
-        if (name.find(' ') == std::string_view::npos) offer(out, name);
-    }
+    for (auto name : table.names_in(group))
+        offer(out, name);
     if (!group.empty()) return;
     for (std::string_view name : {"serve", "init-config", "mcp", "version", "help"})
         offer(out, name);

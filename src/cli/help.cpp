@@ -1,6 +1,6 @@
 #include "cli/help.hpp"
 
-#include <algorithm>
+#include "options/help.hpp"
 
 namespace opensandbox::cli {
 
@@ -8,32 +8,12 @@ namespace {
 
 constexpr std::size_t kHelpColumn = 32;
 
-/// `left` and, from a fixed column on, `right`, whose line ends are kept in that column.
 std::string row(std::string_view left, std::string_view right) {
-    std::string text = "  " + std::string(left);
-    if (text.size() + 2 > kHelpColumn)
-        text += "\n" + std::string(kHelpColumn, ' ');
-    else
-        text.append(kHelpColumn - text.size(), ' ');
-    for (char c : right) {
-        text += c;
-        if (c == '\n') text.append(kHelpColumn, ' ');
-    }
-    return text + "\n";
+    return options::help_row(left, right, kHelpColumn);
 }
 
-std::string option_rows(const std::vector<Option>& options) {
-    std::string text;
-    for (const auto& option : options) {
-        std::string left = option.letter ? std::string("-") + option.letter + ", " : "    ";
-        left += option.name;
-        if (!option.value.empty()) left += " " + std::string(option.value);
-        std::string right(option.help);
-        if (option.repeatable) right += " Repeatable.";
-        if (option.required) right += " Required.";
-        text += row(left, right);
-    }
-    return text;
+std::string option_rows(const std::vector<Option>& table) {
+    return options::help_rows(table, kHelpColumn, true);
 }
 
 std::string usage_of(const Command& command) {

@@ -1,26 +1,16 @@
 #include "cli/parse.hpp"
 
-#include <algorithm>
-#include <numeric>
+#include "options/line_reader.hpp"
 
 namespace opensandbox::cli {
 
 namespace {
 
-std::size_t distance(std::string_view a, std::string_view b) {
-    std::vector<std::size_t> row(b.size() + 1);
-    std::iota(row.begin(), row.end(), std::size_t{0});
-    for (std::size_t i = 1; i <= a.size(); ++i) {
-        std::size_t diagonal = row[0];
-        row[0] = i;
-        for (std::size_t j = 1; j <= b.size(); ++j) {
-            const std::size_t changed = diagonal + (a[i - 1] == b[j - 1] ? 0 : 1);
-            diagonal = row[j];
-            row[j] = std::min({row[j] + 1, row[j - 1] + 1, changed});
-        }
-    }
-    return row.back();
-}
+using Kind = options::Item::Kind;
+
+constexpr options::Grammar kGrammar{.unknown = "there is no option '{name}'{near}",
+                                    .no_value = "{name}: takes no value",
+                                    .missing = "{name}: needs a value ({what})"};
 
 bool may_be_missing(Positional::Count count) {
     return count == Positional::Count::optional || count == Positional::Count::optional_payload ||
@@ -30,17 +20,17 @@ bool may_be_missing(Positional::Count count) {
 class Parser {
   public:
     Parser(const CommandTable& table, const std::vector<std::string>& words)
-        : table_(table), words_(words) {}
+        : table_(table), reader_(kGrammar, words) {}
 
     ParsedLine run() {
-        while (at_ < words_.size() && !line_.problem) {
-            const std::string& word = words_[at_++];
-            if (word == "--") {
-                take_payload();
-            } else if (word.size() > 1 && word[0] == '-') {
-                word.starts_with("--") ? take_long(word) : take_letters(word);
+        while (!line_.problem) {
+            const auto item = reader_.next(understood_options(line_.command));
+            if (!item) {
+                fail(item.error().message());
+            } else if (item->kind == Kind::end) {
+                break;
             } else {
-                take_word(word);
+                take(*item);
             }
         }
         line_.help_group = group_;
@@ -60,68 +50,16 @@ class Parser {
         line_.problem = Failure::usage(where.empty() ? message : where + ": " + message);
     }
 
-    const Option* find_option(auto matches) const {
-        if (line_.command) {
-            auto own = std::ranges::find_if(line_.command->options, matches);
-            if (own != line_.command->options.end()) return &*own;
+    void take(const options::Item& item) {
+        if (item.kind == Kind::option) {
+            if (item.option->name == "--help") line_.wants_help = true;
+            if (item.option->name == "--version") line_.wants_version = true;
+            line_.arguments.add_option(item.option->name, item.text);
+        } else if (item.kind == Kind::word) {
+            take_word(item.text);
+        } else if (!line_.command) {
+            fail("a command must come before '--'");
         }
-        auto global = std::ranges::find_if(global_options(), matches);
-        return global == global_options().end() ? nullptr : &*global;
-    }
-
-    void unknown_option(const std::string& shown, std::string_view name) {
-        std::vector<std::string_view> known;
-        if (line_.command) {
-            for (const auto& option : line_.command->options)
-                known.push_back(option.name);
-        }
-        for (const auto& option : global_options())
-            known.push_back(option.name);
-        auto meant = nearest(name, known);
-        fail("there is no option '" + shown + "'" +
-             (meant.empty() ? "" : "; did you mean '" + std::string(meant) + "'?"));
-    }
-
-    void take_long(const std::string& word) {
-        const auto equals = word.find('=');
-        const std::string name = word.substr(0, equals);
-        const Option* option = find_option([&](const Option& o) {
-            return o.name == name || (!o.alias.empty() && o.alias == name);
-        });
-        if (!option) return unknown_option(name, name);
-        if (equals == std::string::npos) return take_option(*option);
-        if (option->value.empty()) return fail(name + ": takes no value");
-        keep(*option, word.substr(equals + 1));
-    }
-
-    void take_letters(const std::string& word) {
-        for (std::size_t i = 1; i < word.size() && !line_.problem; ++i) {
-            const char letter = word[i];
-            const Option* option = find_option([&](const Option& o) { return o.letter == letter; });
-            if (!option) return unknown_option(std::string("-") + letter, word);
-            if (option->value.empty()) {
-                keep(*option, "");
-                continue;
-            }
-            if (i + 1 == word.size()) return take_option(*option);
-            const std::size_t from = word[i + 1] == '=' ? i + 2 : i + 1;
-            return keep(*option, word.substr(from));
-        }
-    }
-
-    void take_option(const Option& option) {
-        if (option.value.empty()) return keep(option, "");
-        if (at_ == words_.size()) {
-            return fail(std::string(option.name) + ": needs a value (" + std::string(option.value) +
-                        ")");
-        }
-        keep(option, words_[at_++]);
-    }
-
-    void keep(const Option& option, std::string value) {
-        if (option.name == "--help") line_.wants_help = true;
-        if (option.name == "--version") line_.wants_version = true;
-        line_.arguments.add_option(option.name, std::move(value));
     }
 
     void take_word(const std::string& word) {
@@ -146,28 +84,14 @@ class Parser {
     }
 
     void unknown_command(const std::string& word) {
-        std::vector<std::string_view> known;
-        for (const auto& command : table_.commands) {
-            if (command.group == group_ && !command.hidden) known.push_back(command.name);
-        }
-        const std::string prefix = group_.empty() ? "" : group_ + " ";
-        for (const auto& group : table_.groups) {
-            if (!group.name.starts_with(prefix)) continue;
-            const std::string_view name = group.name.substr(prefix.size());
-            if (!name.empty() && name.find(' ') == std::string_view::npos) known.push_back(name);
-        }
-        auto meant = nearest(word, known);
-        std::string message = "there is no command '" + word + "'";
-        if (!meant.empty()) {
-            message += "; did you mean '" + std::string(meant) + "'?";
-        } else {
-            std::string names;
+        const auto known = table_.names_in(group_);
+        std::string meant = options::suggestion(word, known);
+        if (meant.empty()) {
             for (auto name : known)
-                names += (names.empty() ? "" : ", ") + std::string(name);
-            message += "; there are " + names;
+                meant += (meant.empty() ? "; there are " : ", ") + std::string(name);
         }
         bad_name_ = true;
-        fail(message);
+        fail("there is no command '" + word + "'" + meant);
     }
 
     void take_positional(const std::string& word) {
@@ -177,21 +101,13 @@ class Parser {
         line_.arguments.add_positional(positional.name, word);
         if (positional.count == Positional::Count::payload ||
             positional.count == Positional::Count::optional_payload) {
-            while (at_ < words_.size()) {
-                line_.arguments.add_positional(positional.name, words_[at_++]);
-            }
+            for (const auto& rest : reader_.rest())
+                line_.arguments.add_positional(positional.name, rest);
         }
         if (positional.count != Positional::Count::many &&
             positional.count != Positional::Count::any_number) {
             ++position_;
         }
-    }
-
-    /// What follows `--`: words that are no options.
-    void take_payload() {
-        if (!line_.command) return fail("a command must come before '--'");
-        while (at_ < words_.size() && !line_.problem)
-            take_positional(words_[at_++]);
     }
 
     void check_complete() {
@@ -232,8 +148,7 @@ class Parser {
     }
 
     const CommandTable& table_;
-    const std::vector<std::string>& words_;
-    std::size_t at_ = 0;
+    options::LineReader reader_;
     std::size_t position_ = 0;
     std::string group_;
     bool bad_name_ = false;
@@ -241,19 +156,6 @@ class Parser {
 };
 
 }  // namespace
-
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known) {
-    std::string_view best;
-    std::size_t least = 3;  // more than two changes is no typing slip
-    for (auto name : known) {
-        const std::size_t changes = distance(word, name);
-        if (changes < least && changes < name.size() / 2 + 1) {
-            least = changes;
-            best = name;
-        }
-    }
-    return best;
-}
 
 ParsedLine parse_line(const CommandTable& table, const std::vector<std::string>& words) {
     return Parser(table, words).run();

@@ -21,11 +21,7 @@ struct ParsedLine {
     std::optional<Failure> problem;
 };
 
-/// Options may stand anywhere before `--`, as --name VALUE, --name=VALUE, -n VALUE, -nVALUE; flags
-/// may be joined (-vh). An option that may not be repeated takes its last value.
+/// Options may stand anywhere before `--`. One that may not be repeated takes its last value.
 ParsedLine parse_line(const CommandTable& table, const std::vector<std::string>& words);
-
-/// The known name nearest to a mistyped one; empty when none is near.
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
 
 }  // namespace opensandbox::cli

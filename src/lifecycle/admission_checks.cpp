@@ -1,7 +1,7 @@
 #include "lifecycle/admission_checks.hpp"
 
 #include "model/field_rule.hpp"
-#include "model/resource_quantity.hpp"
+#include "model/resource_limits.hpp"
 #include "model/timestamp.hpp"
 
 #include <algorithm>
@@ -16,7 +16,6 @@ using model::CreateRequest;
 constexpr std::int64_t kMinRenew = 300;
 constexpr std::int64_t kMaxRenew = 86400;
 constexpr double kMinCpu = 0.01;
-constexpr std::uint64_t kMinMemory = 6ULL << 20;
 constexpr std::size_t kMaxArgument = 128 * 1024 - 1;  // the kernel's limit on one exec string
 
 std::string runtime_name(const AdmissionRules& rules) {
@@ -191,9 +190,15 @@ Result<runtime::ResourceLimits> check_limits(const model::StringMap& wanted,
     if (const std::string* text = find_value(wanted, "memory")) {
         auto bytes = model::parse_memory(*text);
         if (!bytes) return bad_limit("memory", *text, "must resolve to a positive resource limit.");
-        if (*bytes < kMinMemory) return bad_limit("memory", *text, "must be 6Mi or more.");
-        if (*bytes > model::kMostMemory)
-            return bad_limit("memory", *text, "must be 1024Ti or less.");
+        const model::LimitRow& row = model::limit_row(&runtime::ResourceLimits::memory_bytes);
+        if (*bytes < row.least) {
+            return bad_limit("memory", *text,
+                             "must be " + model::limit_text(row, row.least) + " or more.");
+        }
+        if (*bytes > row.most) {
+            return bad_limit("memory", *text,
+                             "must be " + model::limit_text(row, row.most) + " or less.");
+        }
         limits.memory_bytes = *bytes;
     }
     if (const std::string* text = find_value(wanted, "gpu")) {

@@ -50,8 +50,7 @@ Result<runtime::ResourceLimits> check_limits(const model::StringMap& wanted,
 /// Refuses extensions under opensandbox.io/ that are not known, and another isolation than
 /// "enable".
 Status check_extensions(const model::CreateRequest& request);
-/// The limits beyond cpu, memory and gpu (limit_table() in admission_limits.cpp), where the runtime
-/// has them.
+/// The fine limits (model/resource_limits.hpp), where the runtime has them.
 Status check_fine_limits(const model::StringMap& wanted, const AdmissionRules& rules,
                          runtime::ResourceLimits& limits);
 /// opensandbox.io/network: "default", "none" or the name of a network, a DNS label; /hostname: a

@@ -1,10 +1,12 @@
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "lifecycle/lifecycle.hpp"
+#include "lifecycle/pool_template.hpp"
 #include "lifecycle/start_failure.hpp"
 #include "lifecycle/transition.hpp"
 
 namespace opensandbox::lifecycle {
+
 Awaitable<Result<Lifecycle::Created>> Lifecycle::create(model::CreateRequest request,
                                                         std::optional<IdempotencyKey> key,
                                                         Requester requester) {
@@ -45,6 +47,32 @@ Result<Lifecycle::Created> Lifecycle::replay(const std::string& id,
     created.json = model::to_create_json(entry->record.sandbox);
     created.replayed = true;
     return created;
+}
+
+/// The gate of every create, with a pool or without.
+Result<Lifecycle::Entrant> Lifecycle::let_in(const model::CreateRequest& request,
+                                             const std::string& tenant) const {
+    Entrant entrant;
+    model::CreateRequest wanted = request;
+    if (!pool_of(request).empty() && runtime_.capabilities().pools) {
+        auto pool = choose_pool(request, tenant);
+        if (!pool) return pool.error();
+        entrant.pool = std::move(pool.value());
+        auto base = pools_.open(entrant.pool);
+        if (!base) return base.error();
+        auto merged = apply_template(base.value(), request);
+        if (!merged) return merged.error();
+        entrant.fits_idle = fits_idle(base.value(), request);
+        wanted = std::move(merged.value());
+    }
+    FindSnapshot source = [&](const std::string& id) { return snapshots_.source(id, tenant); };
+    auto admitted = admit(wanted, rules_, now(), source);
+    if (!admitted) return admitted.error();
+    entrant.admitted = std::move(admitted.value());
+    entrant.admitted.record.tenant = tenant;
+    entrant.admitted.spec.tenant = tenant;
+    entrant.admitted.record.sandbox.pool = entrant.pool.second;
+    return entrant;
 }
 
 Awaitable<Result<Lifecycle::Created>> Lifecycle::make(model::CreateRequest request,

@@ -33,31 +33,6 @@ Result<Pools::Key> Lifecycle::choose_pool(const model::CreateRequest& request,
                  "extensions.poolRef: '*' means any pool, and there is none.");
 }
 
-Result<Lifecycle::Entrant> Lifecycle::let_in(const model::CreateRequest& request,
-                                             const std::string& tenant) const {
-    Entrant entrant;
-    model::CreateRequest wanted = request;
-    if (!pool_of(request).empty() && runtime_.capabilities().pools) {
-        auto pool = choose_pool(request, tenant);
-        if (!pool) return pool.error();
-        entrant.pool = std::move(pool.value());
-        auto base = pools_.open(entrant.pool);
-        if (!base) return base.error();
-        auto merged = apply_template(base.value(), request);
-        if (!merged) return merged.error();
-        entrant.fits_idle = fits_idle(base.value(), request);
-        wanted = std::move(merged.value());
-    }
-    FindSnapshot source = [&](const std::string& id) { return snapshots_.source(id, tenant); };
-    auto admitted = admit(wanted, rules_, now(), source);
-    if (!admitted) return admitted.error();
-    entrant.admitted = std::move(admitted.value());
-    entrant.admitted.record.tenant = tenant;
-    entrant.admitted.spec.tenant = tenant;
-    entrant.admitted.record.sandbox.pool = entrant.pool.second;
-    return entrant;
-}
-
 /// An idle sandbox becomes what was admitted: its own id, token, address and program, the request's
 /// all else. On failure it is idle again.
 Awaitable<Status> Lifecycle::hand_out(store::SandboxRecord idle, Admitted& admitted,

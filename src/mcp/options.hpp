@@ -2,13 +2,11 @@
 
 #include "base/error.hpp"
 #include "opensandbox/connection.hpp"
+#include "options/line_reader.hpp"
 
 #include <chrono>
-#include <functional>
-#include <optional>
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 namespace opensandbox::mcp {
@@ -28,12 +26,10 @@ struct Options {
     bool help = false;
 };
 
-/// Reads a variable of the environment.
-using Variable = std::function<std::optional<std::string>(std::string_view name)>;
-
 /// `invalid_argument` naming the option and what it accepts.
-Result<Options> parse_options(std::span<const std::string_view> words, const Variable& variable);
+Result<Options> parse_options(std::span<const std::string> words,
+                              const options::Variable& variable);
 
-extern const std::string_view kHelp;
+std::string help();
 
 }  // namespace opensandbox::mcp

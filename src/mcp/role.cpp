@@ -127,13 +127,13 @@ int run_http(const Options& options, const ToolTable& tools, sdk::Connection ser
 
 int main(int argc, char** argv) {
     log::configure(log::Level::info, log::Format::text, STDERR_FILENO);
-    const std::vector<std::string_view> words(argv + std::min(argc, 1), argv + argc);
+    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
     auto options = parse_options(words, variable);
     if (!options) {
         return fail(options.error().message() + " (see opensandbox mcp --help)", kWrongUsage);
     }
     if (options->help) {
-        std::cout << kHelp;
+        std::cout << help();
         return 0;
     }
     auto config = sdk::ConnectionConfig::discover(options->server);

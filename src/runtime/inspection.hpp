@@ -2,6 +2,7 @@
 
 #include "base/clock.hpp"
 #include "model/json_text.hpp"
+#include "model/resource_limits.hpp"
 #include "runtime/usage.hpp"
 
 #include <cstdint>
@@ -34,12 +35,7 @@ struct Inspection {
     std::optional<Timestamp> created_at;
     std::optional<Timestamp> started_at;
     std::optional<Timestamp> finished_at;
-    std::optional<double> cpu_cores;
-    std::optional<std::uint64_t> memory_bytes;
-    std::optional<std::uint64_t> pids;
-    std::optional<std::uint64_t> disk_bytes;    ///< limit of the writable layer
-    std::optional<std::uint64_t> open_files;    ///< limit of every process
-    std::optional<std::uint64_t> network_rate;  ///< limit, bytes a second each way
+    model::ResourceLimits limits;  ///< 0: none that the backend knows
     Usage usage;
     std::string network_mode;
     model::StringMap addresses;  ///< network -> address

@@ -6,6 +6,7 @@
 #include "model/lifecycle_hooks.hpp"
 #include "model/network_policy.hpp"
 #include "model/registry_login.hpp"
+#include "model/resource_limits.hpp"
 #include "model/sandbox.hpp"
 #include "model/volume.hpp"
 #include "net/stream.hpp"
@@ -25,19 +26,7 @@ namespace opensandbox::runtime {
 
 using model::AgentAddress;
 using model::Endpoints;
-
-/// Ceilings of one sandbox; 0 means that the backend's default applies.
-struct ResourceLimits {
-    double cpu_cores = 0;  ///< 0.01 or more
-    std::uint64_t memory_bytes = 0;
-    std::uint64_t pids = 0;
-    std::int64_t gpus = 0;            ///< -1: all
-    std::uint64_t disk_bytes = 0;     ///< of the writable layer
-    std::uint64_t open_files = 0;     ///< of every process
-    std::uint64_t network_rate = 0;   ///< bytes a second, each way
-    std::uint64_t io_read_rate = 0;   ///< bytes a second from the disk of the writable layer
-    std::uint64_t io_write_rate = 0;  ///< bytes a second to it
-};
+using model::ResourceLimits;
 
 /// How a sandbox reaches others.
 struct NetworkChoice {

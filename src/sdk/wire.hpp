@@ -6,6 +6,7 @@
 #include "opensandbox/metrics.hpp"
 #include "opensandbox/sandbox.hpp"
 #include "opensandbox/snapshots.hpp"
+#include "sdk/fields/file_mode.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -68,10 +69,6 @@ Result<CommandStatus> decode_command_status(std::string_view body);
 Result<CommandPage> decode_command_page(std::string_view body);
 Result<Metrics> decode_metrics(std::string_view body);
 
-/// 0644 becomes 644: the wire's integer shows octal digits in decimal.
-std::int64_t mode_to_wire(std::uint32_t mode);
-/// 644 becomes 0644; empty when a digit is 8 or 9 or there are more than four.
-std::optional<std::uint32_t> mode_from_wire(std::int64_t digits);
 /// {"/path":{"owner":…,"group":…,"mode":…}}
 std::string encode_permissions(const std::vector<std::string>& paths, const Permissions& wanted);
 /// The `metadata` part of an upload.

@@ -1,3 +1,6 @@
+#include "sdk/fields/command.hpp"
+#include "sdk/fields/file.hpp"
+#include "sdk/fields/metrics.hpp"
 #include "sdk/output_event.hpp"
 #include "sdk/wire.hpp"
 #include "sdk/wire_reader.hpp"
@@ -62,24 +65,7 @@ Result<FileInfo> file_of(const json::value& from) {
     if (!from.is_object()) {
         return Error(ErrorCode::protocol, "the answer breaks its format: an entry is no object");
     }
-    ObjectReader in(from.get_object());
-    FileInfo info;
-    info.path = in.string("path");
-    std::string type = in.optional_string("type").value_or("file");
-    info.type = type == "directory" ? FileType::directory
-                : type == "symlink" ? FileType::symlink
-                : type == "file"    ? FileType::file
-                                    : FileType::other;
-    info.size = static_cast<std::uint64_t>(in.integer("size"));
-    info.modified_at = in.time("modified_at");
-    info.created_at = in.time("created_at");
-    info.owner = in.string("owner");
-    info.group = in.string("group");
-    auto mode = mode_from_wire(in.integer("mode"));
-    if (!mode) in.fail("mode", "must have octal digits");
-    info.mode = mode.value_or(0);
-    if (in.failed()) return in.error();
-    return info;
+    return read_document<FileInfo>(from.get_object(), fields::file_members);
 }
 
 }  // namespace
@@ -140,51 +126,11 @@ Result<Event> decode_any_event(std::string_view frame) {
 }
 
 Result<CommandStatus> decode_command_status(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    ObjectReader in(*document);
-    CommandStatus status;
-    status.id = in.optional_string("id").value_or("");
-    status.content = in.optional_string("content");
-    status.running = in.optional_boolean("running").value_or(false);
-    if (auto code = in.optional_integer("exit_code")) status.exit_code = static_cast<int>(*code);
-    status.error = in.optional_string("error");
-    status.started_at = in.optional_time("started_at");
-    status.finished_at = in.optional_time("finished_at");
-    if (in.failed()) return in.error();
-    return status;
+    return decode_document<CommandStatus>(body, fields::command_status_members);
 }
 
 Result<CommandPage> decode_command_page(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    ObjectReader in(*document);
-    CommandPage page;
-    for (const json::value& item : in.array("commands")) {
-        if (!item.is_object()) {
-            return Error(ErrorCode::protocol,
-                         "the answer breaks its format: a command is no object");
-        }
-        ObjectReader reader(item.get_object());
-        CommandSummary command;
-        command.id = reader.string("session");
-        command.running = reader.boolean("running");
-        command.background = reader.boolean("background");
-        command.started_at = reader.optional_time("started_at");
-        command.finished_at = reader.optional_time("finished_at");
-        auto code = reader.optional_integer("exit_code");
-        if (code) command.exit_code = static_cast<int>(*code);
-        command.error = reader.optional_string("error");
-        if (reader.failed()) return reader.error().within("commands");
-        page.items.push_back(std::move(command));
-    }
-    if (const json::object* pagination = in.optional_object("pagination")) {
-        ObjectReader reader(*pagination);
-        page.next_cursor = reader.optional_string("nextCursor");
-        if (reader.failed()) return reader.error().within("pagination");
-    }
-    if (in.failed()) return in.error();
-    return page;
+    return decode_document<CommandPage>(body, fields::command_page_members);
 }
 
 Result<Metrics> decode_metrics(std::string_view body) {
@@ -192,32 +138,8 @@ Result<Metrics> decode_metrics(std::string_view body) {
     if (!document) return document.error();
     ObjectReader in(*document);
     if (auto problem = in.optional_string("error")) return Error(ErrorCode::internal, *problem);
-    Metrics metrics;
-    metrics.cpu_count = in.number("cpu_count");
-    metrics.cpu_used_percentage = in.number("cpu_used_pct");
-    metrics.memory_total_in_mib = in.number("mem_total_mib");
-    metrics.memory_used_in_mib = in.number("mem_used_mib");
-    metrics.timestamp = in.integer("timestamp");
     if (in.failed()) return in.error();
-    return metrics;
-}
-
-std::int64_t mode_to_wire(std::uint32_t mode) {
-    std::int64_t digits = 0;
-    std::int64_t place = 1;
-    for (mode &= 07777; mode != 0; mode >>= 3, place *= 10)
-        digits += (mode & 7) * place;
-    return digits;
-}
-
-std::optional<std::uint32_t> mode_from_wire(std::int64_t digits) {
-    if (digits < 0 || digits > 7777) return std::nullopt;
-    std::uint32_t mode = 0;
-    for (unsigned shift = 0; digits != 0; shift += 3, digits /= 10) {
-        if (digits % 10 > 7) return std::nullopt;
-        mode |= static_cast<std::uint32_t>(digits % 10) << shift;
-    }
-    return mode;
+    return read_document<Metrics>(*document, fields::metrics_members);
 }
 
 std::string encode_permissions(const std::vector<std::string>& paths, const Permissions& wanted) {

@@ -1,37 +1,11 @@
 #include "json/document.hpp"
+#include "sdk/fields/image.hpp"
 #include "sdk/wire.hpp"
 #include "sdk/wire_reader.hpp"
 
 namespace opensandbox::sdk::wire {
 
 namespace {
-
-std::uint64_t count_of(ObjectReader& in, std::string_view name) {
-    const std::int64_t count = in.integer(name);
-    if (count < 0) in.fail(name, "must not be negative");
-    return count < 0 ? 0 : static_cast<std::uint64_t>(count);
-}
-
-Result<LayerProgress> progress_of(const json::object& from) {
-    ObjectReader in(from);
-    LayerProgress progress;
-    progress.layer = in.string("layer");
-    progress.status = in.string("status");
-    progress.done = count_of(in, "done");
-    progress.total = count_of(in, "total");
-    if (in.failed()) return in.error();
-    return progress;
-}
-
-Result<PushedImage> pushed_of(const json::object& from) {
-    ObjectReader in(from);
-    PushedImage pushed;
-    pushed.reference = in.string("reference");
-    pushed.digest = in.string("digest");
-    pushed.size = count_of(in, "size");
-    if (in.failed()) return in.error();
-    return pushed;
-}
 
 /// The stream began well, so that the error has no status of its own.
 Error error_of(const json::object& from) {
@@ -67,13 +41,13 @@ Result<TransferLine> decode_transfer_line(std::string_view text) {
     ObjectReader in(*document);
     TransferLine line;
     if (const json::object* image = in.optional_object("image")) {
-        auto info = decode_image(json::serialize(*image));
+        auto info = read_document<ImageInfo>(*image, fields::image_members);
         if (!info) return info.error();
         line.image = std::move(*info);
         return line;
     }
     if (const json::object* pushed = in.optional_object("pushed")) {
-        auto info = pushed_of(*pushed);
+        auto info = read_document<PushedImage>(*pushed, fields::pushed_image_members);
         if (!info) return info.error();
         line.pushed = std::move(*info);
         return line;
@@ -82,56 +56,29 @@ Result<TransferLine> decode_transfer_line(std::string_view text) {
         line.error = error_of(*error);
         return line;
     }
-    auto progress = progress_of(*document);
+    auto progress = read_document<LayerProgress>(*document, fields::layer_progress_members);
     if (!progress) return progress.error();
     line.progress = std::move(*progress);
     return line;
 }
 
+Result<ImageInfo> decode_image(std::string_view body) {
+    return decode_document<ImageInfo>(body, fields::image_members);
+}
+
+Result<std::vector<ImageInfo>> decode_images(std::string_view body) {
+    return decode_documents<ImageInfo>(body, "items", fields::image_members);
+}
+
 Result<ImageDetails> decode_image_details(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    auto info = decode_image(body);
-    if (!info) return info.error();
-    ObjectReader in(*document);
-    ImageDetails details;
-    details.info = std::move(*info);
-    details.os = in.string("os");
-    details.architecture = in.string("architecture");
-    details.source = in.optional_string("source").value_or("");
-    const json::object& config = in.object("config");
-    const json::array& layers = in.array("layers");
-    if (in.failed()) return in.error();
-    ObjectReader run(config);
-    details.env = run.string_map("env");
-    details.user = run.string("user");
-    details.working_directory = run.string("workingDirectory");
-    details.entrypoint = run.strings("entrypoint");
-    details.cmd = run.strings("cmd");
-    details.labels = run.string_map("labels");
-    details.exposed_ports = run.strings("exposedPorts");
-    if (run.failed()) return run.error();
-    for (const json::value& item : layers) {
-        if (!item.is_object()) continue;
-        ObjectReader reader(item.get_object());
-        ImageLayer layer;
-        layer.diff_id = reader.string("diffId");
-        layer.size = count_of(reader, "size");
-        if (reader.failed()) return reader.error();
-        details.layers.push_back(std::move(layer));
-    }
-    return details;
+    return decode_document<ImageDetails>(body, fields::image_details_members);
 }
 
 Result<PrunedImages> decode_pruned(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    ObjectReader in(*document);
-    PrunedImages pruned;
-    pruned.removed = in.strings("removed");
-    pruned.freed = count_of(in, "freed");
-    if (in.failed()) return in.error();
-    return pruned;
+    return decode_document<PrunedImages>(body, [](auto& walker, auto& pruned) {
+        walker.put("removed", pruned.removed);
+        walker.put("freed", pruned.freed);
+    });
 }
 
 }  // namespace opensandbox::sdk::wire

@@ -1,5 +1,8 @@
 #include "http/message.hpp"
 #include "json/document.hpp"
+#include "sdk/fields/endpoint.hpp"
+#include "sdk/fields/page.hpp"
+#include "sdk/fields/sandbox.hpp"
 #include "sdk/wire.hpp"
 #include "sdk/wire_reader.hpp"
 
@@ -19,69 +22,6 @@ Result<json::value> embedded(std::string_view what, std::string_view text, bool 
                      std::string(what) + ": must be a JSON " + (object ? "object" : "array"));
     }
     return std::move(*document);
-}
-
-Result<SandboxInfo> sandbox_of(const json::object& from) {
-    ObjectReader in(from);
-    SandboxInfo info;
-    info.id = in.string("id");
-    info.created_at = in.time("createdAt");
-    info.expires_at = in.optional_time("expiresAt");
-    info.entrypoint = in.strings("entrypoint");
-    info.snapshot_id = in.optional_string("snapshotId");
-    info.metadata = in.string_map("metadata");
-    info.extensions = in.string_map("extensions");
-    const json::object& status_object = in.object("status");
-    if (in.failed()) return in.error();
-
-    ObjectReader status(status_object);
-    info.state = status.string("state");
-    info.reason = status.optional_string("reason");
-    info.message = status.optional_string("message");
-    info.last_transition_at = status.optional_time("lastTransitionAt");
-    if (status.failed()) return status.error().within("status");
-    if (const json::object* image = in.optional_object("image")) {
-        ObjectReader reader(*image);
-        info.image = reader.string("uri");
-        if (reader.failed()) return reader.error().within("image");
-    }
-    if (const json::object* proxy = in.optional_object("credentialProxy")) {
-        info.interception_mode = ObjectReader(*proxy).optional_string("interceptionMode");
-    }
-    if (const json::object* platform = in.optional_object("platform")) {
-        ObjectReader reader(*platform);
-        info.platform.emplace();
-        info.platform->os = reader.string("os");
-        info.platform->arch = reader.string("arch");
-        if (reader.failed()) return reader.error().within("platform");
-    }
-    if (in.failed()) return in.error();
-    return info;
-}
-
-Result<std::vector<SandboxInfo>> sandboxes_of(const json::array& items) {
-    std::vector<SandboxInfo> infos;
-    for (const json::value& item : items) {
-        if (!item.is_object()) {
-            return Error(ErrorCode::protocol, "the answer breaks its format: items: not objects");
-        }
-        auto info = sandbox_of(item.get_object());
-        if (!info) return info.error();
-        infos.push_back(std::move(*info));
-    }
-    return infos;
-}
-
-Result<ImageInfo> image_of(const json::object& from) {
-    ObjectReader in(from);
-    ImageInfo info;
-    info.reference = in.string("reference");
-    info.digest = in.optional_string("digest").value_or("");
-    info.size = static_cast<std::uint64_t>(in.optional_integer("size").value_or(0));
-    info.created_at = in.optional_time("createdAt").value_or(Timestamp());
-    info.built_in = in.optional_boolean("builtIn").value_or(false);
-    if (in.failed()) return in.error();
-    return info;
 }
 
 }  // namespace
@@ -205,38 +145,11 @@ Status check_interception_mode(const std::string& wanted, std::string_view creat
 }
 
 Result<SandboxInfo> decode_sandbox(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    return sandbox_of(*document);
-}
-
-Result<Pagination> pagination_of(const json::object& from) {
-    ObjectReader in(from);
-    Pagination pagination;
-    pagination.page = in.integer("page");
-    pagination.page_size = in.integer("pageSize");
-    pagination.total_items = in.integer("totalItems");
-    pagination.total_pages = in.integer("totalPages");
-    pagination.has_next_page = in.boolean("hasNextPage");
-    if (in.failed()) return in.error().within("pagination");
-    return pagination;
+    return decode_document<SandboxInfo>(body, fields::sandbox_members);
 }
 
 Result<SandboxPage> decode_sandbox_page(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    ObjectReader in(*document);
-    SandboxPage page;
-    const json::array& items = in.array("items");
-    const json::object& pagination = in.object("pagination");
-    if (in.failed()) return in.error();
-    auto infos = sandboxes_of(items);
-    if (!infos) return infos.error();
-    page.items = std::move(*infos);
-    auto read = pagination_of(pagination);
-    if (!read) return read.error();
-    page.pagination = *read;
-    return page;
+    return decode_document<SandboxPage>(body, fields::page_members(fields::sandbox_members));
 }
 
 std::string encode_fork(const ForkOptions& options) {
@@ -253,12 +166,7 @@ std::string encode_fork(const ForkOptions& options) {
 }
 
 Result<std::vector<SandboxInfo>> decode_forks(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    ObjectReader in(*document);
-    const json::array& items = in.array("items");
-    if (in.failed()) return in.error();
-    return sandboxes_of(items);
+    return decode_documents<SandboxInfo>(body, "items", fields::sandbox_members);
 }
 
 Result<TimePoint> decode_expiry(std::string_view body) {
@@ -271,14 +179,7 @@ Result<TimePoint> decode_expiry(std::string_view body) {
 }
 
 Result<Endpoint> decode_endpoint(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    ObjectReader in(*document);
-    Endpoint endpoint;
-    endpoint.endpoint = in.string("endpoint");
-    endpoint.headers = in.string_map("headers");
-    if (in.failed()) return in.error();
-    return endpoint;
+    return decode_document<Endpoint>(body, fields::endpoint_members);
 }
 
 Result<std::string> decode_version(std::string_view body) {
@@ -288,30 +189,6 @@ Result<std::string> decode_version(std::string_view body) {
     std::string version = in.string("version");
     if (in.failed()) return in.error();
     return version;
-}
-
-Result<ImageInfo> decode_image(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    return image_of(*document);
-}
-
-Result<std::vector<ImageInfo>> decode_images(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    ObjectReader in(*document);
-    std::vector<ImageInfo> images;
-    for (const json::value& item : in.array("items")) {
-        if (!item.is_object()) {
-            in.fail("items", "not objects");
-            break;
-        }
-        auto info = image_of(item.get_object());
-        if (!info) return info.error();
-        images.push_back(std::move(*info));
-    }
-    if (in.failed()) return in.error();
-    return images;
 }
 
 }  // namespace opensandbox::sdk::wire

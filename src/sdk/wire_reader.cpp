@@ -5,7 +5,6 @@ namespace opensandbox::sdk::wire {
 namespace {
 
 const json::object kNoObject;
-const json::array kNoArray;
 
 Error not_a(std::string_view what, const std::string& why) {
     return {ErrorCode::protocol, "the answer is not " + std::string(what) + ": " + why};
@@ -48,12 +47,6 @@ std::int64_t ObjectReader::integer(std::string_view name) {
     return read.value_or(0);
 }
 
-double ObjectReader::number(std::string_view name) {
-    auto read = keep(json::get_number(from_, name));
-    if (!read) fail(name, "is missing");
-    return read.value_or(0);
-}
-
 std::optional<bool> ObjectReader::optional_boolean(std::string_view name) {
     return keep(json::get_bool(from_, name));
 }
@@ -82,15 +75,6 @@ std::vector<std::string> ObjectReader::strings(std::string_view name) {
     return keep(json::get_strings(from_, name)).value_or(std::vector<std::string>());
 }
 
-std::map<std::string, std::string> ObjectReader::string_map(std::string_view name) {
-    std::map<std::string, std::string> map;
-    auto read = keep(json::get_string_map(from_, name));
-    if (!read) return map;
-    for (auto& [key, value] : *read)
-        map.insert_or_assign(std::move(key), std::move(value));
-    return map;
-}
-
 const json::object* ObjectReader::optional_object(std::string_view name) {
     const json::value* member = json::find(from_, name);
     if (!member) return nullptr;
@@ -107,11 +91,9 @@ const json::object& ObjectReader::object(std::string_view name) {
     return member ? *member : kNoObject;
 }
 
-const json::array& ObjectReader::array(std::string_view name) {
-    const json::value* member = json::find(from_, name);
-    if (member && member->is_array()) return member->get_array();
-    fail(name, member ? "must be an array" : "is missing");
-    return kNoArray;
+Error broken_answer(const json::FieldReader& reader) {
+    Error error(ErrorCode::protocol, "the answer breaks its format: " + reader.problem());
+    return reader.place().empty() ? error : error.within(reader.place());
 }
 
 Result<json::object> parse_object(std::string_view body) {

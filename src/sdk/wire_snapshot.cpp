@@ -1,30 +1,10 @@
 #include "json/document.hpp"
+#include "sdk/fields/page.hpp"
+#include "sdk/fields/snapshot.hpp"
 #include "sdk/wire.hpp"
 #include "sdk/wire_reader.hpp"
 
 namespace opensandbox::sdk::wire {
-
-namespace {
-
-Result<SnapshotInfo> snapshot_of(const json::object& from) {
-    ObjectReader in(from);
-    SnapshotInfo info;
-    info.id = in.string("id");
-    info.sandbox_id = in.string("sandboxId");
-    info.name = in.optional_string("name");
-    info.created_at = in.time("createdAt");
-    const json::object& status_object = in.object("status");
-    if (in.failed()) return in.error();
-    ObjectReader status(status_object);
-    info.state = status.string("state");
-    info.reason = status.optional_string("reason");
-    info.message = status.optional_string("message");
-    info.last_transition_at = status.optional_time("lastTransitionAt");
-    if (status.failed()) return status.error().within("status");
-    return info;
-}
-
-}  // namespace
 
 std::string encode_snapshot(const std::optional<std::string>& name) {
     json::object body;
@@ -33,31 +13,11 @@ std::string encode_snapshot(const std::optional<std::string>& name) {
 }
 
 Result<SnapshotInfo> decode_snapshot(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    return snapshot_of(*document);
+    return decode_document<SnapshotInfo>(body, fields::snapshot_members);
 }
 
 Result<SnapshotPage> decode_snapshot_page(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    ObjectReader in(*document);
-    SnapshotPage page;
-    const json::array& items = in.array("items");
-    const json::object& pagination = in.object("pagination");
-    if (in.failed()) return in.error();
-    for (const json::value& item : items) {
-        if (!item.is_object()) {
-            return Error(ErrorCode::protocol, "the answer breaks its format: items: not objects");
-        }
-        auto info = snapshot_of(item.get_object());
-        if (!info) return info.error();
-        page.items.push_back(std::move(*info));
-    }
-    auto read = pagination_of(pagination);
-    if (!read) return read.error();
-    page.pagination = *read;
-    return page;
+    return decode_document<SnapshotPage>(body, fields::page_members(fields::snapshot_members));
 }
 
 std::string encode_named_image(const std::string& source, const std::string& reference,

@@ -1,50 +1,13 @@
 #include "sdk/wire_templates.hpp"
 
 #include "json/document.hpp"
+#include "sdk/fields/page.hpp"
+#include "sdk/fields/template.hpp"
 #include "sdk/wire_reader.hpp"
 
 namespace opensandbox::sdk::wire {
 
 namespace {
-
-std::optional<std::map<std::string, std::string>> optional_map(ObjectReader& in,
-                                                               const json::object& from,
-                                                               std::string_view name) {
-    if (!json::find(from, name)) return std::nullopt;
-    return in.string_map(name);
-}
-
-Result<TemplateInfo> template_of(const json::object& from) {
-    ObjectReader in(from);
-    TemplateInfo info;
-    info.id = in.string("templateId");
-    info.image = in.string("image");
-    info.publish = in.string("publish");
-    info.format = in.string("format");
-    info.created_at = in.time("createdAt");
-    info.updated_at = in.time("updatedAt");
-    info.resource_limits = optional_map(in, from, "resourceLimits");
-    info.environment = optional_map(in, from, "env");
-    info.metadata = optional_map(in, from, "metadata");
-    if (json::find(from, "entrypoint")) info.entrypoint = in.strings("entrypoint");
-    const json::object& status_object = in.object("status");
-    const json::object* readiness_object = in.optional_object("readiness");
-    if (in.failed()) return in.error();
-
-    ObjectReader status(status_object);
-    info.phase = status.string("phase");
-    info.manifest_ref = status.optional_string("manifestRef");
-    info.message = status.optional_string("message");
-    if (status.failed()) return status.error().within("status");
-    if (readiness_object) {
-        ObjectReader readiness(*readiness_object);
-        info.readiness.emplace();
-        info.readiness->probe = readiness.optional_string("probe");
-        info.readiness->warmup_seconds = readiness.optional_integer("warmupSeconds");
-        if (readiness.failed()) return readiness.error().within("readiness");
-    }
-    return info;
-}
 
 Error missing(std::string_view name) {
     return {ErrorCode::invalid_argument, std::string(name) + ": is missing"};
@@ -86,31 +49,11 @@ Result<std::string> encode_template(const TemplateRequest& request) {
 }
 
 Result<TemplateInfo> decode_template(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    return template_of(*document);
+    return decode_document<TemplateInfo>(body, fields::template_members);
 }
 
 Result<TemplatePage> decode_template_page(std::string_view body) {
-    auto document = parse_object(body);
-    if (!document) return document.error();
-    ObjectReader in(*document);
-    const json::array& items = in.array("items");
-    const json::object& pagination = in.object("pagination");
-    if (in.failed()) return in.error();
-    TemplatePage page;
-    for (const json::value& item : items) {
-        if (!item.is_object()) {
-            return Error(ErrorCode::protocol, "the answer breaks its format: items: not objects");
-        }
-        auto info = template_of(item.get_object());
-        if (!info) return info.error();
-        page.items.push_back(std::move(*info));
-    }
-    auto read = pagination_of(pagination);
-    if (!read) return read.error();
-    page.pagination = *read;
-    return page;
+    return decode_document<TemplatePage>(body, fields::page_members(fields::template_members));
 }
 
 }  // namespace opensandbox::sdk::wire

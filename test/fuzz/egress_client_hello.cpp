@@ -1,6 +1,6 @@
 // The first bytes of a connection of a sandbox, whole and in pieces.
-#include "egress/intercept/client_hello.hpp"
-#include "egress/intercept/host_name.hpp"
+#include "egress/intercept/core/host_name.hpp"
+#include "egress/intercept/tls/client_hello.hpp"
 
 #include <cstdlib>
 

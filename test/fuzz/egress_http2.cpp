@@ -1,12 +1,12 @@
 // Bytes of a client into the HTTP/2 relay's exchange, its requests answered by a second input.
-#include "egress/intercept/http2_exchange.hpp"
+#include "egress/intercept/http2/exchange.hpp"
 
 using namespace opensandbox;
 using namespace opensandbox::egress;
 
 namespace {
 
-class OpenGate final : public Gate {
+class OpenGate final : public InterceptGate {
   public:
     TargetVerdict judge_name(ClientId, std::string_view, std::uint16_t) override {
         return {TargetVerdict::Action::allow, "all"};

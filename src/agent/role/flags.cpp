@@ -1,37 +1,25 @@
 #include "agent/role/flags.hpp"
 
 #include "base/clock.hpp"
+#include "options/help.hpp"
+#include "options/line_reader.hpp"
+#include "options/setters.hpp"
 #include "telemetry/otlp_settings.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <map>
-#include <optional>
+#include <climits>
 
 namespace opensandbox::agent {
 namespace {
 
-enum class Kind : unsigned char { text, number, duration, boolean };
-
-struct Flag {
-    std::string_view name;
-    std::string_view variable;  ///< environment variable of the same meaning; may be empty
-    Kind kind;
+constexpr options::Grammar kGrammar{
+    .go = true,
+    .words = SIZE_MAX,
+    .unknown = "flag provided but not defined: {name}",
+    .missing = "flag needs an argument: {name}",
+    .refused = "invalid value \"{value}\" for flag {name}",
+    .refused_variable = "invalid value \"{value}\" for {name}",
 };
-
-constexpr Flag kFlags[] = {
-    {"port", "", Kind::number},
-    {"access-token", "EXECD_ACCESS_TOKEN", Kind::text},
-    {"log-level", "", Kind::number},
-    {"init", "EXECD_INIT", Kind::boolean},
-    {"jupyter-host", "JUPYTER_HOST", Kind::text},
-    {"jupyter-token", "JUPYTER_TOKEN", Kind::text},
-    {"jupyter-idle-poll-interval", "EXECD_JUPYTER_IDLE_POLL_INTERVAL", Kind::duration},
-    {"graceful-shutdown-timeout", "EXECD_API_GRACE_SHUTDOWN", Kind::duration},
-    {"isolation-config", "EXECD_ISOLATION_CONFIG", Kind::text},
-};
-
-using Values = std::map<std::string, std::string, std::less<>>;
 
 std::optional<bool> to_bool(std::string text) {
     for (char& c : text) {
@@ -45,83 +33,35 @@ std::optional<bool> to_bool(std::string text) {
     return std::nullopt;
 }
 
-std::optional<int> to_int(std::string_view text) {
-    int number = 0;
-    auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (text.empty() || error != std::errc() || end != text.data() + text.size()) {
-        return std::nullopt;
-    }
-    return number;
+/// Durations mean nothing here; they must be some all the same.
+std::string check_duration(const std::string& text) {
+    return parse_duration(text) ? "" : "a duration";
 }
 
-Status check_value(const Flag& flag, const std::string& value, const std::string& where) {
-    bool good = true;
-    if (flag.kind == Kind::number) good = to_int(value).has_value();
-    if (flag.kind == Kind::duration) good = parse_duration(value).has_value();
-    if (flag.kind == Kind::boolean) good = to_bool(value).has_value();
-    if (good) return {};
-    return invalid("invalid value \"" + value + "\" for " + where);
-}
-
-Status read_environment(const std::vector<std::pair<std::string, std::string>>& env,
-                        Values& values) {
-    for (const auto& [name, value] : env) {
-        auto flag = std::ranges::find_if(kFlags, [&](const Flag& known) {
-            return !known.variable.empty() && known.variable == name;
-        });
-        if (flag == std::end(kFlags) || value.empty()) continue;
-        if (Status checked = check_value(*flag, value, name); !checked) return checked;
-        if (name == "JUPYTER_HOST" && !value.starts_with("http://") &&
-            !value.starts_with("https://")) {
-            return invalid("JUPYTER_HOST must begin with http:// or https://");
-        }
-        values.insert_or_assign(std::string(flag->name), value);
-    }
-    return {};
-}
-
-/// Reads one flag at `at`, which moves behind it and its value.
-Status read_flag(const std::vector<std::string>& arguments, std::size_t& at, Values& values,
-                 bool& help) {
-    std::string_view text = arguments[at++];
-    text.remove_prefix(text.starts_with("--") ? 2 : 1);
-    std::size_t equals = text.find('=');
-    std::string name(text.substr(0, equals));
-    if (name == "h" || name == "help") {
-        help = true;
-        return {};
-    }
-    auto flag = std::ranges::find(kFlags, name, &Flag::name);
-    if (flag == std::end(kFlags)) return invalid("flag provided but not defined: -" + name);
-    std::string value = "true";
-    if (equals != std::string_view::npos) {
-        value = text.substr(equals + 1);
-    } else if (flag->kind != Kind::boolean) {
-        if (at == arguments.size()) return invalid("flag needs an argument: -" + name);
-        value = arguments[at++];
-    }
-    if (Status checked = check_value(*flag, value, "flag -" + name); !checked) return checked;
-    values.insert_or_assign(std::move(name), std::move(value));
-    return {};
-}
-
-Status take_values(const Values& values, Invocation& out) {
-    auto get = [&](std::string_view name) -> std::optional<std::string> {
-        auto found = values.find(name);
-        return found == values.end() ? std::nullopt : std::optional<std::string>(found->second);
+std::vector<options::Option> flag_table(Invocation& invocation, int& port) {
+    using options::bound, options::number, options::text;
+    AgentOptions& into = invocation.options;
+    return {
+        bound({"-port", 0, "n", "TCP port to listen on (44772)"}, number(port, INT_MIN, INT_MAX)),
+        bound({"-access-token", 0, "text", "token that every request must carry"},
+              text(into.access_token), "EXECD_ACCESS_TOKEN"),
+        bound({"-init", 0, "", "act as init: own the command, reap orphans"},
+              options::value(into.init, to_bool, "true or false"), "EXECD_INIT"),
+        bound({"-log-level", 0, "n", "3 error, 4 warning, 6 info, 7 debug (6)"},
+              number(invocation.log_level, INT_MIN, INT_MAX)),
+        bound({"-jupyter-host", 0, "url", "Jupyter server for code contexts"},
+              text(into.jupyter_host), "JUPYTER_HOST"),
+        bound({"-jupyter-token", 0, "text", "its token"}, text(into.jupyter_token),
+              "JUPYTER_TOKEN"),
+        bound({"-jupyter-idle-poll-interval", 0, "d", "accepted for compatibility"}, check_duration,
+              "EXECD_JUPYTER_IDLE_POLL_INTERVAL"),
+        bound({"-graceful-shutdown-timeout", 0, "d",
+               "accepted for compatibility: streams have no\nfixed tail"},
+              check_duration, "EXECD_API_GRACE_SHUTDOWN"),
+        bound({"-isolation-config", 0, "file", "settings of isolated sessions, TOML"},
+              text(into.isolation_config), "EXECD_ISOLATION_CONFIG"),
+        bound({"-help", 'h'}, options::constant(invocation.help, true)),
     };
-    if (auto port = get("port")) {
-        int number = *to_int(*port);
-        if (number < 0 || number > 65535) return invalid("-port: must be from 0 to 65535");
-        out.options.port = static_cast<std::uint16_t>(number);
-    }
-    out.options.access_token = get("access-token").value_or("");
-    if (auto level = get("log-level")) out.log_level = *to_int(*level);
-    out.options.jupyter_host = get("jupyter-host").value_or("");
-    out.options.jupyter_token = get("jupyter-token").value_or("");
-    out.options.isolation_config = get("isolation-config").value_or("");
-    out.options.init = *to_bool(get("init").value_or("false"));
-    return {};
 }
 
 }  // namespace
@@ -129,19 +69,21 @@ Status take_values(const Values& values, Invocation& out) {
 Result<Invocation> parse_invocation(const std::vector<std::string>& arguments,
                                     const std::vector<std::pair<std::string, std::string>>& env) {
     Invocation out;
-    Values values;
-    if (Status read = read_environment(env, values); !read) return read.error();
-    std::size_t at = 0;
-    while (at < arguments.size() && arguments[at].size() > 1 && arguments[at][0] == '-') {
-        if (arguments[at] == "--") {
-            ++at;
-            break;
-        }
-        if (Status read = read_flag(arguments, at, values, out.help); !read) return read.error();
+    const options::Variable variable = [&](std::string_view name) {
+        const auto found = std::find_if(env.rbegin(), env.rend(),
+                                        [&](const auto& entry) { return entry.first == name; });
+        return found == env.rend() ? std::nullopt : std::optional(found->second);
+    };
+    const std::string jupyter = variable("JUPYTER_HOST").value_or("");
+    if (!jupyter.empty() && !jupyter.starts_with("http://") && !jupyter.starts_with("https://")) {
+        return invalid("JUPYTER_HOST must begin with http:// or https://");
     }
-    out.options.entrypoint.assign(arguments.begin() + static_cast<std::ptrdiff_t>(at),
-                                  arguments.end());
-    if (Status applied = take_values(values, out); !applied) return applied.error();
+    int port = out.options.port;
+    auto words = options::parse(flag_table(out, port), kGrammar, arguments, variable);
+    if (!words) return words.error();
+    if (port < 0 || port > UINT16_MAX) return invalid("-port: must be from 0 to 65535");
+    out.options.port = static_cast<std::uint16_t>(port);
+    out.options.entrypoint = std::move(*words);
     for (const auto& [name, value] : env) {
         if (name == "EXECD_LOG_FILE") out.log_file = value;
         if (name != "EXECD_ACCESS_TOKEN") out.options.environment.emplace_back(name, value);
@@ -153,20 +95,12 @@ Result<Invocation> parse_invocation(const std::vector<std::string>& arguments,
 }
 
 std::string usage() {
-    constexpr std::string_view kUsage =
+    constexpr std::size_t kColumn = 33;
+    constexpr std::string_view kHead =
         R"(Usage: opensandbox exec [flags] [-init -- command [argument…]]
 
-  -port n                       TCP port to listen on (44772)
-  -access-token text            token that every request must carry; EXECD_ACCESS_TOKEN
-  -init                         act as init: own the command, reap orphans; EXECD_INIT
-  -log-level n                  3 error, 4 warning, 6 info, 7 debug (6)
-  -jupyter-host url             Jupyter server for code contexts; JUPYTER_HOST
-  -jupyter-token text           its token; JUPYTER_TOKEN
-  -jupyter-idle-poll-interval d accepted for compatibility; EXECD_JUPYTER_IDLE_POLL_INTERVAL
-  -graceful-shutdown-timeout d  accepted for compatibility: streams have no fixed tail;
-                                EXECD_API_GRACE_SHUTDOWN
-  -isolation-config file        settings of isolated sessions, TOML; EXECD_ISOLATION_CONFIG
-
+)";
+    constexpr std::string_view kMore = R"(
 `opensandbox bootstrap [-c text | command [argument…]]` prepares the environment as bootstrap.sh
 does and is -init with that command; so is the executable under the name bootstrap.sh.
 
@@ -178,7 +112,10 @@ EXECD_BOOTSTRAP_PRE_SCRIPT (bootstrap only), OPENSANDBOX_EGRESS_MITMPROXY_TRANSP
 
 Metrics go to a collector of OTLP over HTTP where one is named:
 )";
-    return std::string(kUsage) + telemetry::otlp_help();
+    Invocation none;
+    int port = 0;
+    return std::string(kHead) + options::help_rows(flag_table(none, port), kColumn) +
+           std::string(kMore) + telemetry::otlp_help();
 }
 
 }  // namespace opensandbox::agent

@@ -55,29 +55,13 @@ Awaitable<Outcome> list_sandboxes(Invocation& invocation) {
     co_return outcome;
 }
 
-/// A sandbox as two columns: the parts of its status and image apart.
-json::object flattened(const sdk::SandboxInfo& info) {
-    json::object from = describe(info);
-    json::object out;
-    out["id"] = info.id;
-    out["status"] = info.state;
-    out["status_reason"] = from["status"].as_object()["reason"];
-    out["status_message"] = from["status"].as_object()["message"];
-    out["image"] = info.image ? json::value(*info.image) : json::value();
-    for (auto name : {"entrypoint", "created_at", "expires_at", "snapshot_id", "platform",
-                      "metadata", "extensions"}) {
-        out[name] = from[name];
-    }
-    return out;
-}
-
 Awaitable<Outcome> get_sandbox(Invocation& invocation) {
     auto connection = invocation.connect();
     if (!connection) co_return connection.error();
     sdk::Sandboxes sandboxes(*connection);
     auto info = co_await sandboxes.get(invocation.arguments().one(kId));
     if (!info) co_return info.error();
-    co_return invocation.print_object(invocation.format() == Format::table ? flattened(*info)
+    co_return invocation.print_object(invocation.format() == Format::table ? rows_of(*info)
                                                                            : describe(*info));
 }
 

@@ -4,7 +4,7 @@
 #include "egress/audit/denial_webhook.hpp"
 #include "egress/audit/log_budget.hpp"
 #include "egress/dns/denial.hpp"
-#include "egress/intercept/audit.hpp"
+#include "egress/intercept/core/audit.hpp"
 #include "net/packet_log.hpp"
 
 #include <functional>

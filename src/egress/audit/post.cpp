@@ -1,6 +1,6 @@
 #include "egress/audit/post.hpp"
 
-#include "egress/intercept/host_name.hpp"
+#include "egress/intercept/core/host_name.hpp"
 #include "http/client_connection.hpp"
 #include "http/serialize.hpp"
 #include "net/task.hpp"

@@ -27,7 +27,7 @@ class AddressSink {
     virtual ~AddressSink() = default;
     virtual Awaitable<Status> learn(ClientId client, std::string name,
                                     std::vector<LearnedAddress> addresses,
-                                    std::shared_ptr<const void> scope) = 0;
+                                    std::shared_ptr<const VerdictScope> scope) = 0;
 };
 
 }  // namespace opensandbox::egress::dns

@@ -13,6 +13,13 @@ namespace opensandbox::egress::dns {
 /// Whose query it is: an opaque number that the owner of the listeners gives out.
 using ClientId = std::uint64_t;
 
+/// Ports, protocols, or whatever else a verdict is limited to: what a gate makes, the address sink
+/// beside it understands.
+class VerdictScope {
+  public:
+    virtual ~VerdictScope() = default;
+};
+
 /// What policy says of a name.
 struct Verdict {
     Verdict() = default;
@@ -25,8 +32,7 @@ struct Verdict {
     /// Of a denial, for people: the rule, or that none allows the name. At most 200 bytes of it
     /// reach the client.
     std::string reason;
-    /// For the address sink: ports, protocols, or whatever else the rule says.
-    std::shared_ptr<const void> scope;
+    std::shared_ptr<const VerdictScope> scope;  ///< for the address sink
 };
 
 /// Policy as far as names go. Asked for every query, cached answers included, so it must be quick.

@@ -75,7 +75,6 @@ Resolver::Resolver(asio::any_io_executor executor, ProxySettings settings, Neigh
       neighbours_(std::move(neighbours)),
       clients_(settings_.clients),
       cache_(settings_.cache),
-      flights_(std::make_shared<Flights>(executor)),
       forwarder_(std::make_shared<Forwarder>(executor, settings_.upstream, settings_.cache,
                                              settings_.strip_ech)) {}
 
@@ -275,24 +274,14 @@ std::optional<PendingQuery> Resolver::answer_now(ClientId client, std::string_vi
 /// The answer from upstream, or of whoever asks the same just now; null when there is none.
 Awaitable<std::shared_ptr<CacheEntry>> Resolver::fetch(std::shared_ptr<Resolver> self,
                                                        PendingQuery& pending) {
-    CacheKey key = key_of(pending.query);
-    if (self->flights_->size() >= self->settings_.upstream.in_flight &&
-        !self->flights_->running(key)) {
-        co_return nullptr;
-    }
-    // The work outlives this query.
-    Flights::Work work = [self, question = upstream_question(pending.query, pending.message),
-                          name = pending.query.question.name,
-                          key]() mutable -> Awaitable<std::shared_ptr<CacheEntry>> {
-        key.name = name;
-        auto answer = co_await Forwarder::ask(self->forwarder_, question);
-        if (!answer) co_return nullptr;
-        auto entry = std::make_shared<CacheEntry>(key, std::move(*answer), Clock::now());
+    // What comes is kept even if this query waits no more.
+    Forwarder::Keep keep = [self](const std::shared_ptr<CacheEntry>& entry) {
         self->cache_.put(entry);
-        co_return entry;
     };
     bool shared = false;
-    auto entry = co_await Flights::join(self->flights_, key, std::move(work), shared);
+    auto entry = co_await Forwarder::ask_once(self->forwarder_, key_of(pending.query),
+                                              upstream_question(pending.query, pending.message),
+                                              std::move(keep), shared);
     if (shared) ++self->statistics_.shared;
     co_return entry;
 }

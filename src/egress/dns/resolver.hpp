@@ -4,7 +4,6 @@
 #include "egress/dns/cache.hpp"
 #include "egress/dns/clients.hpp"
 #include "egress/dns/denial.hpp"
-#include "egress/dns/flights.hpp"
 #include "egress/dns/forwarder.hpp"
 #include "egress/dns/reply.hpp"
 #include "egress/dns/statistics.hpp"
@@ -91,7 +90,6 @@ class Resolver : public std::enable_shared_from_this<Resolver> {
     Neighbours neighbours_;
     Clients clients_;
     Cache cache_;
-    std::shared_ptr<Flights> flights_;
     std::shared_ptr<Forwarder> forwarder_;
     Statistics statistics_;
     bool stopped_ = false;

@@ -1,6 +1,7 @@
 #include "egress/enforcement/interceptor_settings.hpp"
 
 #include "base/log.hpp"
+#include "egress/settings/names.hpp"
 
 #include <filesystem>
 
@@ -18,7 +19,7 @@ Result<InterceptorSettings> interceptor_settings(const UpstreamOptions& options)
     }
     if (!options.proxy.empty()) {
         auto proxy = parse_upstream_proxy(options.proxy, options.proxy_authorization);
-        if (!proxy) return proxy.error().within("OPENSANDBOX_EGRESS_UPSTREAM_PROXY");
+        if (!proxy) return proxy.error().within(setting::kUpstreamProxy);
         settings.dial.proxy = std::move(*proxy);
         settings.dial.proxy_tls.ca_file = options.extra_ca;
     }

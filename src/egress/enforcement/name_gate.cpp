@@ -12,10 +12,7 @@ dns::Verdict NameGate::verdict(const NameVerdict& judged) const {
     }
     const Rule* rule = judged.reason.rule;
     out.exact = rule != nullptr && rule->target.kind() == Target::Kind::name;
-    auto granted = std::make_shared<GrantedPorts>();
-    granted->ports = judged.granted;
-    granted->generation = out.generation;
-    out.scope = std::move(granted);
+    out.scope = std::make_shared<GrantedPorts>(judged.granted);
     return out;
 }
 
@@ -31,6 +28,17 @@ dns::Verdict NameGate::judge_chain(dns::ClientId, const std::vector<std::string>
 bool NameGate::allows_inner(dns::ClientId, std::string_view name, const net::Address& address) {
     const EffectivePolicy& policy = *store_.current();
     return !policy.learnable(address, policy.judge_name(name).granted).empty();
+}
+
+OpenableAddresses openable_addresses(const EffectivePolicy& policy,
+                                     const std::vector<dns::LearnedAddress>& addresses,
+                                     const PortSet& granted) {
+    OpenableAddresses by_lifetime;
+    for (const dns::LearnedAddress& learned : addresses) {
+        if (policy.learnable(learned.address, granted).empty()) continue;
+        by_lifetime[learned.lifetime].push_back(learned.address);
+    }
+    return by_lifetime;
 }
 
 }  // namespace opensandbox::egress

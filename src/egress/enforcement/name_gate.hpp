@@ -1,15 +1,18 @@
 #pragma once
 
-#include "egress/dns/gate.hpp"
+#include "egress/dns/address_sink.hpp"
 #include "egress/policy_store/policy_store.hpp"
+
+#include <chrono>
+#include <map>
+#include <vector>
 
 namespace opensandbox::egress {
 
-/// What a DNS verdict's scope points to.
-struct GrantedPorts {
-    GrantedPorts() = default;
+/// The ports at which a name was allowed.
+struct GrantedPorts final : public dns::VerdictScope {
+    explicit GrantedPorts(PortSet granted) : ports(std::move(granted)) {}
     PortSet ports;
-    std::uint64_t generation = 0;
 };
 
 /// The policy as the DNS proxy of a sandbox asks it. The store outlives it.
@@ -28,5 +31,12 @@ class NameGate final : public dns::Gate {
 
     const PolicyStore& store_;
 };
+
+/// Of what a name resolved to, the addresses that a policy lets it open, by their lifetimes: what
+/// rules for addresses deny, the packet filter refuses before it looks at what was learned.
+using OpenableAddresses = std::map<std::chrono::seconds, std::vector<net::Address>>;
+OpenableAddresses openable_addresses(const EffectivePolicy& policy,
+                                     const std::vector<dns::LearnedAddress>& addresses,
+                                     const PortSet& granted);
 
 }  // namespace opensandbox::egress

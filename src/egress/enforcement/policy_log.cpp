@@ -8,13 +8,6 @@ namespace opensandbox::egress {
 
 namespace {
 
-/// A value of a log line that is JSON already.
-log::Value json_value(std::string_view key, const std::string& json) {
-    log::Value value(key, json);
-    value.number = true;
-    return value;
-}
-
 /// As the contract tells of rules in logs; the first of many.
 std::string rules_json(const std::vector<const Rule*>& rules) {
     constexpr std::size_t kShown = 100;
@@ -44,13 +37,14 @@ void log_policy_loaded(const InitialPolicy& initial, const std::string& sandbox_
 void log_policy_change(const EffectivePolicy& before, const EffectivePolicy& now,
                        const std::string& sandbox_id) {
     const PolicyDifference difference(before, now);
-    log::info("egress policy changed", {{"opensandbox.event", "egress.updated"},
-                                        {"egress.default", to_string(now.default_action())},
-                                        json_value("rules", rules_json(difference.added())),
-                                        {"rules.added", difference.added().size()},
-                                        json_value("removed", rules_json(difference.removed())),
-                                        {"rules.removed", difference.removed().size()},
-                                        {"sandbox_id", sandbox_id}});
+    log::info("egress policy changed",
+              {{"opensandbox.event", "egress.updated"},
+               {"egress.default", to_string(now.default_action())},
+               log::Value::json("rules", rules_json(difference.added())),
+               {"rules.added", difference.added().size()},
+               log::Value::json("removed", rules_json(difference.removed())),
+               {"rules.removed", difference.removed().size()},
+               {"sandbox_id", sandbox_id}});
 }
 
 }  // namespace opensandbox::egress

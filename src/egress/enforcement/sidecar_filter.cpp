@@ -35,8 +35,8 @@ Status SidecarFilter::enforce(const PolicyPtr& policy) {
 
 Awaitable<Status> SidecarFilter::learn(dns::ClientId, std::string name,
                                        std::vector<dns::LearnedAddress> addresses,
-                                       std::shared_ptr<const void> scope) {
-    const auto granted = std::static_pointer_cast<const GrantedPorts>(scope);
+                                       std::shared_ptr<const dns::VerdictScope> scope) {
+    const auto granted = std::dynamic_pointer_cast<const GrantedPorts>(scope);
     if (!granted || !policy_) {
         co_return Error(ErrorCode::internal, "there is no policy in force");
     }

@@ -34,7 +34,7 @@ class SidecarFilter final : public dns::AddressSink {
 
     Awaitable<Status> learn(dns::ClientId client, std::string name,
                             std::vector<dns::LearnedAddress> addresses,
-                            std::shared_ptr<const void> scope) override;
+                            std::shared_ptr<const dns::VerdictScope> scope) override;
 
     /// Whether a name was resolved to an address here.
     [[nodiscard]] bool leads_to(std::string_view name, const net::Address& address) const;

@@ -1,7 +1,7 @@
 #pragma once
 
-#include "egress/intercept/gate.hpp"
-#include "egress/intercept/pass_through_list.hpp"
+#include "egress/intercept/core/gate.hpp"
+#include "egress/intercept/core/pass_through_list.hpp"
 #include "egress/policy_store/policy_store.hpp"
 #include "egress/vault/vault.hpp"
 
@@ -10,7 +10,7 @@
 namespace opensandbox::egress {
 
 /// The policy as interception asks it; what it borrows outlives it.
-class TargetGate final : public Gate {
+class TargetGate final : public InterceptGate {
   public:
     using LeadsTo = std::function<bool(std::string_view name, const net::Address& address)>;
 

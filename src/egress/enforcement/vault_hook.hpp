@@ -1,6 +1,6 @@
 #pragma once
 
-#include "egress/intercept/request_hook.hpp"
+#include "egress/intercept/core/request_hook.hpp"
 #include "egress/vault/vault.hpp"
 
 namespace opensandbox::egress {
@@ -12,7 +12,7 @@ class VaultHook final : public RequestHook {
     explicit VaultHook(const Vault& vault) : vault_(vault) {}
 
     /// The host is the one that the server's certificate was checked for; over plain HTTP the one
-    /// whose address this is (Gate::leads_to). Nothing else gets a credential.
+    /// whose address this is (InterceptGate::leads_to). Nothing else gets a credential.
     RequestTreatment on_request(const OutgoingRequest& request) override;
 
   private:

@@ -1,7 +1,7 @@
 #include "egress/host/enforcer.hpp"
 
 #include "base/log.hpp"
-#include "egress/dns/filter_environment.hpp"
+#include "egress/dns/default_upstreams.hpp"
 #include "egress/enforcement/interceptor_settings.hpp"
 #include "egress/host/enforcer_parts.hpp"
 #include "egress/host/own_address.hpp"

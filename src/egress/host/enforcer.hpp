@@ -2,7 +2,7 @@
 
 #include "base/unique_fd.hpp"
 #include "egress/dns/settings.hpp"
-#include "egress/intercept/pass_through_list.hpp"
+#include "egress/intercept/core/pass_through_list.hpp"
 #include "egress/policy/policy_files.hpp"
 #include "egress/policy/policy_json.hpp"
 #include "egress/rules/host_ruleset.hpp"

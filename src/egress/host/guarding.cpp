@@ -2,6 +2,7 @@
 #include "egress/enforcement/policy_log.hpp"
 #include "egress/host/enforcer_parts.hpp"
 #include "egress/host/request_environment.hpp"
+#include "egress/settings/names.hpp"
 #include "egress/vault/vault_mark.hpp"
 
 #include <algorithm>
@@ -16,7 +17,6 @@ namespace {
 constexpr std::size_t kLongestId = 128;
 constexpr std::size_t kLongestLink = 15;
 constexpr const char* kVaultMark = "vault-held";
-constexpr const char* kWebhookVariable = "OPENSANDBOX_EGRESS_DENY_WEBHOOK";
 
 Error wrong(const std::string& what) {
     return Error(ErrorCode::invalid_argument, what);
@@ -197,7 +197,7 @@ Status Enforcer::Parts::set_webhook(SandboxGuard& guard) {
     WebhookSettings webhook;
     webhook.url = guard.options.deny_webhook;
     webhook.sandbox_id = guard.identity.id;
-    const auto operators = settings.sandbox_defaults.find(kWebhookVariable);
+    const auto operators = settings.sandbox_defaults.find(std::string(setting::kDenyWebhook));
     const bool of_request =
         operators == settings.sandbox_defaults.end() || operators->second != webhook.url;
     webhook.connect = [through =
@@ -205,7 +205,7 @@ Status Enforcer::Parts::set_webhook(SandboxGuard& guard) {
         return OwnConnector::connect(through, std::move(origin));
     };
     auto made = DenialWebhook::make(executor, std::move(webhook));
-    if (!made) return made.error().within(kWebhookVariable);
+    if (!made) return made.error().within(setting::kDenyWebhook);
     guard.auditor.set_webhook(std::move(*made));
     return {};
 }

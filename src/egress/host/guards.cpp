@@ -16,6 +16,12 @@ GuardPtr look_up(const Map& map, const Key& key) {
     return found == map.end() ? nullptr : found->second;
 }
 
+dns::Verdict unguarded() {
+    dns::Verdict verdict;
+    verdict.reason = kUnguarded;
+    return verdict;
+}
+
 }  // namespace
 
 Guards::Guards() : links_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
@@ -65,6 +71,23 @@ std::vector<GuardPtr> Guards::all() const {
     for (const auto& [id, guard] : by_id_)
         guards.push_back(guard);
     return guards;
+}
+
+dns::Verdict HostNameGate::judge(dns::ClientId client, std::string_view name, std::uint16_t type) {
+    const GuardPtr guard = guards_.of_client(client);
+    return guard ? guard->names.judge(client, name, type) : unguarded();
+}
+
+dns::Verdict HostNameGate::judge_chain(dns::ClientId client, const std::vector<std::string>& names,
+                                       std::uint16_t type) {
+    const GuardPtr guard = guards_.of_client(client);
+    return guard ? guard->names.judge_chain(client, names, type) : unguarded();
+}
+
+bool HostNameGate::allows_inner(dns::ClientId client, std::string_view name,
+                                const net::Address& address) {
+    const GuardPtr guard = guards_.of_client(client);
+    return guard && guard->names.allows_inner(client, name, address);
 }
 
 }  // namespace opensandbox::egress

@@ -39,4 +39,23 @@ class Guards {
     UniqueFd links_;  ///< a socket, to ask for links' names by
 };
 
+/// Why who is not guarded gets nothing.
+inline constexpr const char* kUnguarded = "the sandbox is not guarded";
+
+/// The DNS proxy serves all sandboxes: each query is judged by the policy of the one that it is
+/// from.
+class HostNameGate final : public dns::Gate {
+  public:
+    explicit HostNameGate(const Guards& guards) : guards_(guards) {}
+
+    dns::Verdict judge(dns::ClientId client, std::string_view name, std::uint16_t type) override;
+    dns::Verdict judge_chain(dns::ClientId client, const std::vector<std::string>& names,
+                             std::uint16_t type) override;
+    bool allows_inner(dns::ClientId client, std::string_view name,
+                      const net::Address& address) override;
+
+  private:
+    const Guards& guards_;  // outlives it
+};
+
 }  // namespace opensandbox::egress

@@ -68,8 +68,8 @@ std::optional<rules::ConnectionCut> HostFilter::take_out(const std::string& link
 
 Awaitable<Status> HostFilter::learn(dns::ClientId client, std::string name,
                                     std::vector<dns::LearnedAddress> addresses,
-                                    std::shared_ptr<const void> scope) {
-    const auto granted = std::static_pointer_cast<const GrantedPorts>(scope);
+                                    std::shared_ptr<const dns::VerdictScope> scope) {
+    const auto granted = std::dynamic_pointer_cast<const GrantedPorts>(scope);
     const GuardPtr guard = guards_.of_client(client);
     if (!granted || !guard) co_return Error(ErrorCode::not_found, "the sandbox is gone");
     Status learned = learn_now(*guard, name, addresses, granted->ports);

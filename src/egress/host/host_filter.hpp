@@ -43,7 +43,7 @@ class HostFilter final : public dns::AddressSink {
 
     Awaitable<Status> learn(dns::ClientId client, std::string name,
                             std::vector<dns::LearnedAddress> addresses,
-                            std::shared_ptr<const void> scope) override;
+                            std::shared_ptr<const dns::VerdictScope> scope) override;
     /// Whether a name was resolved to an address for a sandbox, also under an earlier enforcer.
     [[nodiscard]] bool leads_to(const SandboxGuard& guard, std::string_view name,
                                 const net::Address& address) const;

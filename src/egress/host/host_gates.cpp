@@ -6,33 +6,9 @@ namespace opensandbox::egress {
 
 namespace {
 
-constexpr const char* kUnguarded = "the sandbox is not guarded";
 constexpr const char* kOwnAddress = "an address of the host";
 
-dns::Verdict unguarded() {
-    dns::Verdict verdict;
-    verdict.reason = kUnguarded;
-    return verdict;
-}
-
 }  // namespace
-
-dns::Verdict HostNameGate::judge(dns::ClientId client, std::string_view name, std::uint16_t type) {
-    const GuardPtr guard = guards_.of_client(client);
-    return guard ? guard->names.judge(client, name, type) : unguarded();
-}
-
-dns::Verdict HostNameGate::judge_chain(dns::ClientId client, const std::vector<std::string>& names,
-                                       std::uint16_t type) {
-    const GuardPtr guard = guards_.of_client(client);
-    return guard ? guard->names.judge_chain(client, names, type) : unguarded();
-}
-
-bool HostNameGate::allows_inner(dns::ClientId client, std::string_view name,
-                                const net::Address& address) {
-    const GuardPtr guard = guards_.of_client(client);
-    return guard && guard->names.allows_inner(client, name, address);
-}
 
 TargetVerdict HostTargetGate::judge_name(ClientId client, std::string_view host,
                                          std::uint16_t port) {

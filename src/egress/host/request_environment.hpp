@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "egress/sidecar/environment.hpp"
+#include "egress/settings/environment.hpp"
 
 #include <map>
 #include <string>

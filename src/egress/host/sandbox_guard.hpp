@@ -7,7 +7,7 @@
 #include "egress/enforcement/resolved_names.hpp"
 #include "egress/enforcement/target_gate.hpp"
 #include "egress/enforcement/vault_hook.hpp"
-#include "egress/sidecar/environment.hpp"
+#include "egress/settings/environment.hpp"
 
 #include <string>
 #include <vector>

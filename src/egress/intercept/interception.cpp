@@ -1,11 +1,11 @@
 #include "egress/intercept/interception.hpp"
 
 #include "base/scope_exit.hpp"
-#include "egress/intercept/host_name.hpp"
-#include "egress/intercept/http1_relay.hpp"
-#include "egress/intercept/http2_relay.hpp"
+#include "egress/intercept/core/host_name.hpp"
+#include "egress/intercept/core/selection.hpp"
+#include "egress/intercept/http1/relay.hpp"
+#include "egress/intercept/http2/relay.hpp"
 #include "egress/intercept/pass_through.hpp"
-#include "egress/intercept/selection.hpp"
 #include "net/stream.hpp"
 #include "net/task.hpp"
 
@@ -144,7 +144,7 @@ std::optional<std::string> InterceptedConnection::name_target() {
 
 TargetVerdict InterceptedConnection::judge_hello() {
     using Action = TargetVerdict::Action;
-    Gate& gate = *all_.parties.gate;
+    InterceptGate& gate = *all_.parties.gate;
     try {
         TargetVerdict verdict = name_.empty()
                                     ? gate.judge_address(site_.client, site_.target)

@@ -1,9 +1,9 @@
 #pragma once
 
-#include "egress/intercept/client_hello.hpp"
-#include "egress/intercept/client_tls.hpp"
+#include "egress/intercept/core/request_guard.hpp"
 #include "egress/intercept/interceptor.hpp"
-#include "egress/intercept/request_guard.hpp"
+#include "egress/intercept/tls/client_hello.hpp"
+#include "egress/intercept/tls/client_tls.hpp"
 
 #include <memory>
 #include <optional>

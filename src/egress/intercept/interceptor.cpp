@@ -32,7 +32,7 @@ void send_unpaced(int listener) {
                        static_cast<socklen_t>(kNeverPaces.size()));
 }
 
-bool allowed_still(Gate& gate, const WatchedTarget& target) {
+bool allowed_still(InterceptGate& gate, const WatchedTarget& target) {
     using Action = TargetVerdict::Action;
     try {
         if (target.host.empty()) {

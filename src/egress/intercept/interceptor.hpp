@@ -2,14 +2,14 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "egress/intercept/audit.hpp"
-#include "egress/intercept/certificate_authority.hpp"
-#include "egress/intercept/dialer.hpp"
-#include "egress/intercept/gate.hpp"
-#include "egress/intercept/original_destination.hpp"
-#include "egress/intercept/relay.hpp"
-#include "egress/intercept/request_hook.hpp"
-#include "egress/intercept/upstream_tls.hpp"
+#include "egress/intercept/core/audit.hpp"
+#include "egress/intercept/core/dialer.hpp"
+#include "egress/intercept/core/gate.hpp"
+#include "egress/intercept/core/original_destination.hpp"
+#include "egress/intercept/core/relay.hpp"
+#include "egress/intercept/core/request_hook.hpp"
+#include "egress/intercept/tls/certificate_authority.hpp"
+#include "egress/intercept/tls/upstream_tls.hpp"
 #include "net/socket_stream.hpp"
 
 #include <chrono>
@@ -49,7 +49,7 @@ struct InterceptorSettings {
 
 /// What interception needs of others; pointers are borrowed and outlive it.
 struct InterceptorParties {
-    Gate* gate = nullptr;
+    InterceptGate* gate = nullptr;
     RequestHook* hook = nullptr;      ///< null: requests are not changed
     InterceptAudit* audit = nullptr;  ///< null: nobody watches
     /// Which sandbox an accepted connection comes from; an error resets it.

@@ -1,6 +1,6 @@
 #include "egress/intercept/pass_through.hpp"
 
-#include "egress/intercept/http1_exchange.hpp"
+#include "egress/intercept/http1/exchange.hpp"
 #include "net/task.hpp"
 
 namespace opensandbox::egress {

@@ -1,6 +1,6 @@
 #pragma once
 
-#include "egress/intercept/idle_watch.hpp"
+#include "egress/intercept/core/idle_watch.hpp"
 #include "net/stream.hpp"
 
 #include <chrono>

@@ -4,8 +4,8 @@
 
 namespace opensandbox::egress {
 
-/// What `opensandbox egress --help` says, before the variables of telemetry::otlp_help().
-inline constexpr std::string_view kSidecarHelp =
+/// What `opensandbox egress --help` says before settings_help().
+inline constexpr std::string_view kHelpBeforeSettings =
     R"(Usage: opensandbox egress [--supervised]
        opensandbox egress get|patch ...     commands about a sandbox ('egress get --help')
 
@@ -13,25 +13,11 @@ Controls what leaves a sandbox, from within its network namespace; needs CAP_NET
 --supervised, as the first process of a container, it is started again when it ends unasked.
 
 Its environment, all of it optional. Each name begins with OPENSANDBOX_EGRESS_ unless it is whole:
-  policy        RULES (JSON), POLICY_FILE, MAX_RULES=4096, MODE=dns (or dns+nft: addresses, too);
-                lists of operators in /var/egress/rules/{deny,allow,log_skip}.always
-  API           HTTP_ADDR=:18080, TOKEN, SANDBOX_ID
-  names         DNS_UPSTREAM, DNS_UPSTREAM_TIMEOUT=5, DNS_UPSTREAM_PROBE=., NAMESERVER_EXEMPT,
-                DNS_UPSTREAM_PROBE_INTERVAL_SEC=30, BLOCK_DOH_443, DOH_BLOCKLIST
-  tunnels       DNS_DENIAL=nxdomain (or refused), DNS_QUERY_TYPES, DNS_MAX_LABEL=50, DNS_MAX_NAME=120,
-                DNS_MAX_LABELS=12, DNS_MAX_DISTINCT=100, DNS_RATE, DNS_FORWARD_RATE=200,
-                DNS_CACHE_BYTES, DNS_MIXED_CASE
-  interception  MITMPROXY_TRANSPARENT, MITMPROXY_PORT=18081, MITMPROXY_EXTRA_PORTS,
-                MITMPROXY_IGNORE_HOSTS (names, *.names and patterns that are not intercepted),
-                MITMPROXY_PASSTHROUGH_HOSTS (a JSON list of such names),
-                MITMPROXY_INTERCEPTION_MODE=all (or credential-bound: of TLS only what bindings of
-                the vault are for),
-                MITMPROXY_UPSTREAM_TRUST_DIR=/etc/ssl/certs, MITMPROXY_UPSTREAM_EXTRA_CA,
-                MITMPROXY_SSL_INSECURE, UPSTREAM_PROXY, UPSTREAM_PROXY_AUTH
-  vault         CREDENTIAL_VAULT_REQUIRE_TLS, CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH,
-                CREDENTIAL_VAULT_TRUSTED_PROXY_CIDRS
-  reports       LOG_LEVEL=info, OPENSANDBOX_LOG_OUTPUT=stdout, DENY_WEBHOOK, METRICS_EXTRA_ATTRS
+)";
 
+/// Then those, then this, then the variables of telemetry::otlp_help().
+inline constexpr std::string_view kHelpBehindSettings =
+    R"(
 Targets of rules: api.example.com, *.example.com (not example.com itself), 203.0.113.7, 10.0.0.0/8,
 fd00::/8, each with :443, :8000-8080, :53/udp behind it ([fd00::1]:443). The first rule that matches
 a name decides; a rule that denies an address or its port beats all that allow it. {"action":

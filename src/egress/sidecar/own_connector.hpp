@@ -1,8 +1,8 @@
 #pragma once
 
 #include "egress/dns/forwarder.hpp"
-#include "egress/intercept/dialer.hpp"
-#include "egress/intercept/upstream_tls.hpp"
+#include "egress/intercept/core/dialer.hpp"
+#include "egress/intercept/tls/upstream_tls.hpp"
 #include "http/client.hpp"
 #include "net/address_block.hpp"
 

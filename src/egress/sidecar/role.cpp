@@ -4,11 +4,14 @@
 #include "base/log.hpp"
 #include "base/log_file.hpp"
 #include "base/log_form.hpp"
-#include "egress/dns/filter_environment.hpp"
+#include "egress/settings/help.hpp"
+#include "egress/settings/table.hpp"
 #include "egress/sidecar/help.hpp"
 #include "egress/sidecar/sidecar.hpp"
 #include "egress/sidecar/supervisor.hpp"
 #include "net/task.hpp"
+#include "options/line_reader.hpp"
+#include "options/setters.hpp"
 #include "version.hpp"
 
 #include <boost/asio/io_context.hpp>
@@ -30,8 +33,6 @@ constexpr std::chrono::seconds kStopGrace{5};
 constexpr std::int64_t kLogBytes = 100LL << 20;
 constexpr std::int64_t kLogFiles = 10;
 
-constexpr std::string_view kSupervised = "--supervised";
-
 std::optional<std::string> variable(std::string_view name) {
     const char* value = std::getenv(std::string(name).c_str());
     if (value == nullptr) return std::nullopt;
@@ -41,10 +42,11 @@ std::optional<std::string> variable(std::string_view name) {
 /// The kernel shows a process's first environment to others: secrets go from it once they were
 /// read.
 void hide_secrets() {
-    for (const char* name :
-         {"OPENSANDBOX_EGRESS_TOKEN", "OPENSANDBOX_EGRESS_UPSTREAM_PROXY_AUTH"}) {
-        if (char* value = std::getenv(name)) std::memset(value, 0, std::strlen(value));
-        ::unsetenv(name);
+    for (const Setting& setting : settings()) {
+        if (!setting.secret) continue;
+        const std::string name = setting.variable();
+        if (char* value = std::getenv(name.c_str())) std::memset(value, 0, std::strlen(value));
+        ::unsetenv(name.c_str());
     }
 }
 
@@ -114,9 +116,7 @@ Result<SidecarSettings> read_settings() {
     if (!parsed) return parsed.error();
     SidecarSettings settings;
     settings.options = std::move(parsed->options);
-    if (Status read = dns::read_filter_environment(variable, settings.dns); !read) {
-        return read.error();
-    }
+    settings.dns = std::move(parsed->dns);
     auto otlp = telemetry::read_otlp_settings(variable, telemetry::read_hostinfo());
     if (otlp) {
         settings.otlp = std::move(*otlp);
@@ -181,12 +181,18 @@ int run_supervised(SidecarSettings settings) {
 }  // namespace
 
 int run_sidecar(int argc, char** argv) {
-    const bool supervised = argc == 2 && argv[1] == kSupervised;
-    if (argc > 1 && !supervised) {
-        const std::string_view argument = argv[1];
-        const bool help = argument == "--help" || argument == "-h";
-        (help ? std::cout : std::cerr) << kSidecarHelp << telemetry::otlp_help();
-        return help ? 0 : 2;
+    bool supervised = false;
+    bool help = false;
+    const std::vector<options::Option> table{
+        options::bound({"--supervised"}, options::constant(supervised, true)),
+        options::bound({"--help", 'h'}, options::constant(help, true)),
+    };
+    const std::vector<std::string> words(argv + std::min(argc, 1), argv + argc);
+    const bool understood = options::parse(table, options::Grammar(), words).has_value();
+    if (help || !understood) {
+        (understood ? std::cout : std::cerr) << kHelpBeforeSettings << settings_help()
+                                             << kHelpBehindSettings << telemetry::otlp_help();
+        return understood ? 0 : 2;
     }
     Logging logging;
     log::info("OpenSandbox egress", {{"version", kVersion}});

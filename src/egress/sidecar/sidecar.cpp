@@ -2,11 +2,12 @@
 
 #include "base/json_string.hpp"
 #include "base/log.hpp"
-#include "egress/dns/filter_environment.hpp"
+#include "egress/dns/default_upstreams.hpp"
 #include "egress/enforcement/policy_log.hpp"
 #include "egress/enforcement/refusal_explanation.hpp"
 #include "egress/rules/redirection_check.hpp"
-#include "egress/sidecar/environment_values.hpp"
+#include "egress/settings/names.hpp"
+#include "egress/settings/values.hpp"
 #include "egress/sidecar/parts.hpp"
 #include "egress/vault/vault_mark.hpp"
 
@@ -37,13 +38,6 @@ AuditSettings audit_settings(const SidecarSettings& settings) {
 std::string read_text(const std::filesystem::path& file) {
     std::ifstream in(file);
     return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
-
-/// A value of a log line that is JSON already.
-log::Value json_value(std::string_view key, const std::string& json) {
-    log::Value value(key, json);
-    value.number = true;
-    return value;
 }
 
 /// The items of a comma list.
@@ -152,7 +146,7 @@ void Sidecar::Parts::tell_resolved(const std::string& name, const std::string& a
     if (log_skip.skips(name)) return;
     log::info("name resolved", {{"opensandbox.event", "egress.outbound"},
                                 {"target.host", name},
-                                json_value("target.ips", list_json(addresses))});
+                                log::Value::json("target.ips", list_json(addresses))});
 }
 
 void Sidecar::Parts::tell_unresolved(const std::string& name) {
@@ -196,7 +190,7 @@ Status Sidecar::Parts::start_audit() {
         webhook.sandbox_id = options.sandbox_id;
         webhook.connect = own_connections();
         auto made = DenialWebhook::make(executor, std::move(webhook));
-        if (!made) return made.error().within("OPENSANDBOX_EGRESS_DENY_WEBHOOK");
+        if (!made) return made.error().within(setting::kDenyWebhook);
         auditor.set_webhook(std::move(*made));
     }
     auditor.set_explanation([this](const net::LoggedPacket& packet) {

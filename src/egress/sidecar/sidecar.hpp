@@ -1,10 +1,10 @@
 #pragma once
 
 #include "egress/dns/settings.hpp"
-#include "egress/intercept/certificate_authority.hpp"
+#include "egress/intercept/tls/certificate_authority.hpp"
 #include "egress/policy/policy_files.hpp"
 #include "egress/rules/sidecar_options.hpp"
-#include "egress/sidecar/environment.hpp"
+#include "egress/settings/environment.hpp"
 #include "net/stream.hpp"
 #include "telemetry/otlp_settings.hpp"
 

@@ -2,7 +2,7 @@
 
 #include "base/error.hpp"
 #include "base/unique_fd.hpp"
-#include "egress/sidecar/environment.hpp"
+#include "egress/settings/environment.hpp"
 
 #include <functional>
 

@@ -1,3 +1,6 @@
+#include "sdk/fields/command.hpp"
+
+#include "mcp/document_schema.hpp"
 #include "mcp/tool.hpp"
 #include "mcp/tools/describe.hpp"
 #include "mcp/tools/execution.hpp"
@@ -131,18 +134,6 @@ json::object logs_input() {
     return add_connect_if_missing(members).build();
 }
 
-json::object status_output() {
-    return Object()
-        .required("id", schema::text())
-        .nullable("content", schema::text(), "The command")
-        .nullable("running", schema::boolean())
-        .nullable("exit_code", schema::integer())
-        .nullable("error", schema::text())
-        .nullable("started_at", schema::time())
-        .nullable("finished_at", schema::time())
-        .build(true);
-}
-
 json::object logs_output() {
     return Object()
         .required("stream", schema::text(), "stdout, stderr, or both")
@@ -164,9 +155,10 @@ void add_command_tools(std::vector<Tool>& tools) {
     tools.push_back({"command_interrupt", "Stop a command",
                      "Sends SIGTERM, and SIGKILL when that does not help.", Effect::changes,
                      execution_input(), status_schema(), interrupt});
-    tools.push_back({"command_status", "State of a command",
-                     "Whether a command still runs, and its exit code.", Effect::reads,
-                     execution_input(), status_output(), status});
+    tools.push_back(
+        {"command_status", "State of a command", "Whether a command still runs, and its exit code.",
+         Effect::reads, execution_input(),
+         document_schema<sdk::CommandStatus>(sdk::fields::command_status_members), status});
     tools.push_back({"command_logs", "Output of a command",
                      "Output of a background command so far, or what did not fit the answer of a "
                      "foreground one. Pass the cursor of the last answer to go on.",

@@ -1,5 +1,10 @@
 #include "mcp/tools/describe.hpp"
 
+#include "mcp/document_schema.hpp"
+#include "sdk/fields/file.hpp"
+#include "sdk/fields/page.hpp"
+#include "sdk/fields/sandbox.hpp"
+
 #include <algorithm>
 #include <cmath>
 
@@ -10,17 +15,6 @@ using schema::Object;
 namespace {
 
 constexpr double kLongestSeconds = 1e9;
-
-json::object sandbox_status_schema() {
-    return Object()
-        .required("state", schema::text(),
-                  "Pending, Running, Pausing, Paused, Resuming, Stopping, "
-                  "Terminated or Failed")
-        .nullable("reason", schema::text())
-        .nullable("message", schema::text())
-        .nullable("last_transition_at", schema::time())
-        .build(true);
-}
 
 json::object message_schema() {
     return Object()
@@ -49,24 +43,7 @@ json::object execution_error_schema() {
 }  // namespace
 
 json::object sandbox_info_schema() {
-    const json::object image = Object()
-                                   .required("image", schema::text())
-                                   .nullable("auth", schema::map_of_text())
-                                   .build(true);
-    const json::object platform =
-        Object().required("os", schema::text()).required("arch", schema::text()).build(true);
-    return Object()
-        .required("id", schema::text())
-        .required("status", sandbox_status_schema())
-        .required("entrypoint", schema::list_of(schema::text()))
-        .nullable("expires_at", schema::time(), "When the server ends it; null: never")
-        .required("created_at", schema::time())
-        .nullable("image", image)
-        .nullable("snapshot_id", schema::text())
-        .nullable("platform", platform)
-        .nullable("metadata", schema::map_of_text())
-        .nullable("extensions", schema::map_of_text())
-        .build(true);
+    return document_schema<sdk::SandboxInfo>(sdk::fields::sandbox_members);
 }
 
 json::object sandbox_schema() {
@@ -77,13 +54,7 @@ json::object sandbox_schema() {
 }
 
 json::object pagination_schema() {
-    return Object()
-        .required("page", schema::integer())
-        .required("page_size", schema::integer())
-        .required("total_items", schema::integer())
-        .required("total_pages", schema::integer())
-        .required("has_next_page", schema::boolean())
-        .build(true);
+    return document_schema<sdk::Pagination>(sdk::fields::pagination_members);
 }
 
 json::object status_schema() {
@@ -125,16 +96,7 @@ json::object network_rule_schema() {
 }
 
 json::object file_schema() {
-    return Object()
-        .required("path", schema::text())
-        .nullable("type", schema::text(), "file, directory, symlink or other")
-        .required("mode", schema::integer(), "Octal digits as a number: 644")
-        .required("owner", schema::text())
-        .required("group", schema::text())
-        .required("size", schema::integer())
-        .required("modified_at", schema::time())
-        .required("created_at", schema::time())
-        .build(true);
+    return document_schema<sdk::FileInfo>(sdk::fields::file_members);
 }
 
 json::object status_document(std::string_view word) {

@@ -1,8 +1,12 @@
+#include "sdk/fields/snapshot.hpp"
+
+#include "mcp/document_schema.hpp"
 #include "mcp/tool.hpp"
 #include "mcp/tools/create.hpp"
 #include "mcp/tools/describe.hpp"
 #include "mcp/workspace.hpp"
 #include "opensandbox/snapshots.hpp"
+#include "sdk/fields/page.hpp"
 
 namespace opensandbox::mcp {
 
@@ -74,19 +78,7 @@ Awaitable<ToolResult> restore(Call& call) {
 }
 
 json::object info_schema() {
-    const json::object status =
-        Object()
-            .required("state", schema::text(), "Creating, Ready, Failed or Deleting")
-            .nullable("reason", schema::text())
-            .nullable("message", schema::text())
-            .build(true);
-    return Object()
-        .required("id", schema::text())
-        .required("sandbox_id", schema::text())
-        .nullable("name", schema::text())
-        .required("status", status)
-        .required("created_at", schema::time())
-        .build(true);
+    return document_schema<sdk::SnapshotInfo>(sdk::fields::snapshot_members);
 }
 
 json::object one_input() {
@@ -131,10 +123,8 @@ void add_snapshot_tools(std::vector<Tool>& tools) {
                      Effect::adds, snapshot_input(), info_schema(), create_snapshot});
     tools.push_back({"snapshot_list", "List snapshots", "Snapshots of the server, page by page.",
                      Effect::reads, snapshots_input(),
-                     Object()
-                         .required("items", schema::list_of(info_schema()))
-                         .required("pagination", pagination_schema())
-                         .build(true),
+                     document_schema<sdk::SnapshotPage>(
+                         sdk::fields::page_members(sdk::fields::snapshot_members)),
                      list_snapshots});
     tools.push_back({"snapshot_get", "Describe a snapshot", "State and origin of one snapshot.",
                      Effect::reads, one_input(), info_schema(), get_snapshot});

@@ -1,9 +1,12 @@
 #include "base/clock.hpp"
 #include "base/log.hpp"
+#include "mcp/document_schema.hpp"
 #include "mcp/tool.hpp"
 #include "mcp/tools/describe.hpp"
 #include "mcp/workspace.hpp"
 #include "net/task.hpp"
+#include "sdk/fields/endpoint.hpp"
+#include "sdk/fields/metrics.hpp"
 
 namespace opensandbox::mcp {
 
@@ -53,9 +56,7 @@ Awaitable<ToolResult> endpoint(Call& call) {
     if (!sandbox) co_return sandbox.error();
     auto found = co_await sandbox->endpoint(static_cast<std::uint16_t>(port));
     if (!found) co_return found.error();
-    json::object out = sdk::describe(*found);
-    if (!out.contains("origin")) out["origin"] = nullptr;
-    co_return out;
+    co_return sdk::describe(*found);
 }
 
 /// Until the sandbox is in `state`, has failed, or the time is up: what it is then.
@@ -153,28 +154,10 @@ json::object waiting_input() {
         .build();
 }
 
-json::object metrics_output() {
-    return Object()
-        .required("cpu_count", schema::number())
-        .required("cpu_used_percentage", schema::number(), "0 to 100, of all its processors")
-        .required("memory_total_in_mib", schema::number())
-        .required("memory_used_in_mib", schema::number())
-        .required("timestamp", schema::integer(), "Milliseconds since the epoch")
-        .build(true);
-}
-
 json::object endpoint_input() {
     Object members = with_sandbox();
     members.required("port", schema::integer(), "Port that a program in the sandbox listens on");
     return add_connect_if_missing(members).build();
-}
-
-json::object endpoint_output() {
-    return Object()
-        .required("endpoint", schema::text(), "host:port, perhaps with a path, without a scheme")
-        .possible("headers", schema::map_of_text(), "Fields that every request must carry")
-        .nullable("origin", schema::text())
-        .build(true);
 }
 
 json::object fork_input() {
@@ -197,7 +180,8 @@ void add_state_tools(std::vector<Tool>& tools) {
                      Object().required("expires_at", schema::time()).build(true), renew});
     tools.push_back({"sandbox_get_metrics", "Measure a sandbox",
                      "Processor and memory that it uses at this moment.", Effect::reads,
-                     connected_input(), metrics_output(), metrics});
+                     connected_input(), document_schema<sdk::Metrics>(sdk::fields::metrics_members),
+                     metrics});
     tools.push_back({"sandbox_healthcheck", "Check a sandbox",
                      "Whether the sandbox answers. When it does not, see diagnostics_events.",
                      Effect::reads, connected_input(),
@@ -211,7 +195,8 @@ void add_state_tools(std::vector<Tool>& tools) {
          "How to reach a port of the sandbox from outside, such as that of a web server "
          "started with command_run and background=true. Put http:// before the "
          "endpoint, and send the headers given.",
-         Effect::reads, endpoint_input(), endpoint_output(), endpoint});
+         Effect::reads, endpoint_input(),
+         document_schema<sdk::Endpoint>(sdk::fields::endpoint_members), endpoint});
     tools.push_back({"sandbox_pause", "Pause a sandbox",
                      "Freezes everything in it, memory included, until sandbox_resume.",
                      Effect::adds, waiting_input(), sandbox_info_schema(), pause});

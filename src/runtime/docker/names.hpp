@@ -1,5 +1,7 @@
 #pragma once
 
+#include "egress/settings/names.hpp"
+
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -52,7 +54,7 @@ inline constexpr std::string_view kSnapshotRepository = "opensandbox-snapshots";
 inline constexpr std::string_view kAgentDirectory = "/opt/opensandbox/bin";
 inline constexpr std::string_view kRuntimeDirectory = "/opt/opensandbox";
 /// Tells a sandbox's bootstrap that TLS is intercepted.
-inline constexpr std::string_view kTransparentVariable = "OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT";
+inline constexpr std::string_view kTransparentVariable = egress::setting::kTransparent;
 inline constexpr std::string_view kAgentTokenVariable = "EXECD_ACCESS_TOKEN";
 
 inline std::string container_name(std::string_view id) {

@@ -46,9 +46,10 @@ Inspection inspection_of(const ContainerInfo& info) {
     out.created_at = info.created_at;
     out.started_at = info.state.started_at;
     out.finished_at = info.state.finished_at;
-    if (info.nano_cpus > 0) out.cpu_cores = static_cast<double>(info.nano_cpus) / kNanoCpusOfCpu;
-    if (info.memory_bytes > 0) out.memory_bytes = static_cast<std::uint64_t>(info.memory_bytes);
-    if (info.pids_limit > 0) out.pids = static_cast<std::uint64_t>(info.pids_limit);
+    ResourceLimits& limits = out.limits;
+    if (info.nano_cpus > 0) limits.cpu_cores = static_cast<double>(info.nano_cpus) / kNanoCpusOfCpu;
+    if (info.memory_bytes > 0) limits.memory_bytes = static_cast<std::uint64_t>(info.memory_bytes);
+    if (info.pids_limit > 0) limits.pids = static_cast<std::uint64_t>(info.pids_limit);
     out.network_mode = info.network_mode;
     for (const auto& network : info.networks)
         out.addresses.emplace_back(network.network, network.ip_address);

@@ -1,4 +1,5 @@
 #include "base/log.hpp"
+#include "runtime/docker/names.hpp"
 #include "runtime/docker/operation.hpp"
 
 namespace opensandbox::runtime::docker {

@@ -1,20 +1,19 @@
 #include "runtime/docker/sidecar_spec.hpp"
 
 #include "egress/policy/policy_json.hpp"
+#include "egress/settings/names.hpp"
+#include "egress/settings/values.hpp"
 #include "runtime/docker/names.hpp"
 #include "runtime/docker/remembered_egress.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <filesystem>
 
 namespace opensandbox::runtime::docker {
 namespace {
 
-constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
-constexpr std::string_view kCredentialBound = "credential-bound";
-constexpr std::string_view kInsecure = "OPENSANDBOX_EGRESS_MITMPROXY_SSL_INSECURE";
-constexpr std::string_view kPolicyFile = "OPENSANDBOX_EGRESS_POLICY_FILE";
+namespace setting = egress::setting;
+
 /// Where our own sidecar keeps the policy as it was changed: one that dies comes back with it, not
 /// with that of the create, which may allow more.
 constexpr std::string_view kOwnPolicyFile = "/var/egress/policy.json";
@@ -24,16 +23,9 @@ Error invalid_setting(const std::string& message) {
     return {ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER", message};
 }
 
-bool is_truthy(std::string_view text) {
-    std::string lower;
-    for (char c : text)
-        lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return lower == "1" || lower == "true" || lower == "yes" || lower == "on";
-}
-
 bool is_set(const SandboxSpec& spec, std::string_view name) {
     return std::ranges::any_of(spec.egress_env, [&](const auto& entry) {
-        return entry.first == name && is_truthy(entry.second);
+        return entry.first == name && egress::is_truthy(entry.second);
     });
 }
 
@@ -44,15 +36,15 @@ std::string value_of(const SandboxSpec& spec, std::string_view name) {
 
 /// Which settings a request may make at all was checked at admission.
 Status check_egress_env(const SandboxSpec& spec, const DockerOptions& options) {
-    std::filesystem::path file(value_of(spec, kPolicyFile));
+    std::filesystem::path file(value_of(spec, setting::kPolicyFile));
     auto shared = std::filesystem::path(kRuntimeDirectory) / "";
     if (file.lexically_normal().string().starts_with(shared.string())) {
-        return invalid_setting("env." + std::string(kPolicyFile) + ": must not be in " +
+        return invalid_setting("env." + std::string(setting::kPolicyFile) + ": must not be in " +
                                shared.string() + ", which the sandbox may write to.");
     }
     bool guarded = spec.credential_proxy || !options.upstream_proxy_url.empty();
-    if (guarded && is_set(spec, kInsecure)) {
-        return invalid_setting("env." + std::string(kInsecure) +
+    if (guarded && is_set(spec, setting::kInsecure)) {
+        return invalid_setting("env." + std::string(setting::kInsecure) +
                                ": must not be set with credentialProxy or an upstream proxy.");
     }
     return {};
@@ -78,32 +70,34 @@ Status check_rules(const model::NetworkPolicy& policy, const DockerOptions& opti
 json::array environment(const SandboxSpec& spec, const DockerOptions& options,
                         const SidecarPlan& plan) {
     json::array env;
-    auto add = [&env](std::string_view suffix, const std::string& value) {
-        env.emplace_back(std::string(kPrefix) + std::string(suffix) + "=" + value);
+    auto add = [&env](std::string_view name, const std::string& value) {
+        env.emplace_back(std::string(name) + "=" + value);
     };
-    add("RULES", model::to_json(*spec.network_policy));
-    add("MODE", egress_mode_of(options));
-    add("TOKEN", plan.token);
-    add("SANDBOX_ID", spec.id);
+    add(setting::kRules, model::to_json(*spec.network_policy));
+    add(setting::kMode, egress_mode_of(options));
+    add(setting::kToken, plan.token);
+    add(setting::kSandboxId, spec.id);
     if (!options.egress_otlp_endpoint.empty()) {
         env.emplace_back("OTEL_EXPORTER_OTLP_ENDPOINT=" + options.egress_otlp_endpoint);
     }
-    if (!options.upstream_proxy_url.empty()) add("UPSTREAM_PROXY", options.upstream_proxy_url);
+    if (!options.upstream_proxy_url.empty())
+        add(setting::kUpstreamProxy, options.upstream_proxy_url);
     if (!options.upstream_proxy_authorization.empty()) {
-        add("UPSTREAM_PROXY_AUTH", options.upstream_proxy_authorization);
+        add(setting::kUpstreamProxyAuth, options.upstream_proxy_authorization);
     }
     if (!options.upstream_proxy_ca_cert_path.empty()) {
-        add("MITMPROXY_UPSTREAM_EXTRA_CA", std::string(kCaFile));
+        add(setting::kExtraCa, std::string(kCaFile));
     }
     for (const auto& [name, value] : options.egress_environment) {
         const bool overridden = std::ranges::any_of(
             spec.egress_env, [&](const auto& entry) { return entry.first == name; });
         if (!overridden) env.emplace_back(name + "=" + value);
     }
-    if (spec.credential_proxy) add("MITMPROXY_TRANSPARENT", "true");
-    if (spec.credential_bound) add("MITMPROXY_INTERCEPTION_MODE", std::string(kCredentialBound));
-    if (options.egress_image.empty() && value_of(spec, kPolicyFile).empty()) {
-        env.emplace_back(std::string(kPolicyFile) + "=" + std::string(kOwnPolicyFile));
+    if (spec.credential_proxy) add(setting::kTransparent, "true");
+    if (spec.credential_bound)
+        add(setting::kInterceptionMode, std::string(setting::kCredentialBound));
+    if (options.egress_image.empty() && value_of(spec, setting::kPolicyFile).empty()) {
+        add(setting::kPolicyFile, std::string(kOwnPolicyFile));
     }
     for (const auto& [name, value] : spec.egress_env) {
         if (spec.credential_proxy && name == kTransparentVariable) continue;
@@ -147,7 +141,7 @@ bool is_transparent(const SandboxSpec& spec) {
 
 std::string interception_mode(const SandboxSpec& spec) {
     if (!is_transparent(spec)) return {};
-    return spec.credential_bound ? std::string(kCredentialBound) : "all";
+    return spec.credential_bound ? std::string(setting::kCredentialBound) : "all";
 }
 
 json::object sidecar_body(const SandboxSpec& spec, const DockerOptions& options,

@@ -16,6 +16,8 @@ namespace opensandbox::sdk {
 /// What is not there is null.
 json::value or_null(const std::optional<std::string>& text);
 json::object describe(const SandboxInfo& info);
+/// A sandbox as names and values: the parts of its status and image apart.
+json::object rows_of(const SandboxInfo& info);
 json::object describe(const SandboxPage& page);
 json::object describe(const Endpoint& endpoint);
 json::object describe(const Metrics& metrics);

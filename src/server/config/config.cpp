@@ -3,7 +3,6 @@
 #include "base/toml_text.hpp"
 #include "server/config/sections.hpp"
 
-#include <array>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
@@ -13,23 +12,26 @@ namespace {
 
 constexpr std::size_t kMaxFile = 1 << 20;
 
-/// In this order: [tenants] looks at what [server] said, [runtime] at [native], [docker]
-/// and [egress].
-constexpr std::array kSections{read_server,   read_log,          read_native,
-                               read_registry, read_docker,       read_egress_environment,
-                               read_storage,  read_runtime,      read_store,
-                               read_ingress,  read_renew_intent, read_otel,
-                               read_tenants,  read_quotas};
-
 /// Sections must be tables, or their keys would be skipped without a word.
-void check_sections(ConfigReader& reader) {
-    for (std::string_view section :
-         {"server", "proxy", "log", "runtime", "docker", "storage", "store", "egress", "ingress",
-          "renew_intent", "otel", "secure_runtime", "tenants", "quotas", "kubernetes", "native",
-          "registry", "metrics"}) {
-        const toml::node* found = reader.node(section);
+void check_tables(ConfigReader& reader) {
+    const auto check = [&](std::string_view name) {
+        const toml::node* found = reader.node(name);
         if (found && !found->is_table())
-            reader.fail(section, "must be a table ([" + std::string(section) + "])");
+            reader.fail(name, "must be a table ([" + std::string(name) + "])");
+    };
+    for (const Section* section : config_sections()) {
+        if (section->name.find('.') == std::string_view::npos) check(section->name);
+    }
+    check("kubernetes");
+}
+
+void read_sections(ConfigReader& reader, Config& config) {
+    for (const Section* section : config_sections()) {
+        read_keys(reader, section->name, section->keys, config);
+        if (section->read) section->read(reader, config);
+    }
+    for (const Section* section : config_sections()) {
+        if (section->check) section->check(reader, config);
     }
 }
 
@@ -41,9 +43,8 @@ Result<Config> parse_config(std::string_view text, std::string_view source) {
         toml::table root = toml::parse(text, source);
         ConfigReader reader(root);
         Config config;
-        check_sections(reader);
-        for (auto* read : kSections)
-            read(reader, config);
+        check_tables(reader);
+        read_sections(reader, config);
         if (!reader.errors().empty()) return Error(ErrorCode::invalid_argument, reader.errors());
         return config;
     } catch (const toml::parse_error& problem) {

@@ -45,7 +45,7 @@ struct OtelConfig {
     bool enabled = false;
     std::string endpoint;  ///< whole URL; empty: from OTEL_EXPORTER_OTLP_*
     std::string service_name = "opensandbox-server";
-    std::int64_t export_interval_millis = 60'000;  ///< 0: as the environment says
+    std::int64_t export_interval_millis = 0;  ///< 0: as the environment says, else a minute
 };
 
 enum class TenantProvider : std::uint8_t { file, http };
@@ -118,11 +118,8 @@ struct Config {
     std::string address_range6 = "auto";  ///< an IPv6 network, auto or none
     runtime::native::PoolSettings pool;
     runtime::native::WarmOptions warm;
-    // Of sandboxes whose request states none.
-    std::int64_t native_pids = 4096;        ///< processes and threads
-    std::int64_t native_open_files = 0;     ///< of each process; 0: what the host allows
-    runtime::ResourceLimits native_limits;  ///< disk and rates; 0: none
-    bool native_network_off = false;        ///< [native] network = "none"
+    model::ResourceLimits native_limits = model::preset_limits();  ///< where a request says none
+    bool native_network_off = false;                               ///< [native] network = "none"
     std::string runsc;      ///< [secure_runtime] gvisor: its program; empty: the host's kernel
     bool rootless = false;  ///< an ordinary user serves the native runtime; set by serve
     /// Where ports of sandboxes are published; docker.publish_host with the docker runtime.
@@ -164,7 +161,7 @@ std::optional<log::Format> parse_log_format(std::string_view text);
 /// The commented examples that `init-config` writes: "native", "docker", "docker-zh"; empty for a
 /// kind that is unknown.
 std::string_view example_config(std::string_view kind);
-/// All sections, every key commented out.
-std::string_view config_skeleton();
+/// All sections, every key with its help, commented out.
+std::string config_skeleton();
 
 }  // namespace opensandbox::server

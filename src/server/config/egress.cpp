@@ -1,30 +1,20 @@
-#include "egress/dns/filter_environment.hpp"
-#include "egress/sidecar/environment.hpp"
+#include "egress/settings/environment.hpp"
+#include "egress/settings/names.hpp"
+#include "egress/settings/table.hpp"
 #include "server/config/egress_settings.hpp"
 #include "server/config/sections.hpp"
 
-#include <algorithm>
-#include <array>
-
 namespace opensandbox::server {
-
 namespace {
 
-constexpr std::string_view kPrefix = "OPENSANDBOX_EGRESS_";
-/// What the server says of each sandbox, and what other keys of [egress] are for.
-constexpr std::array<std::string_view, 10> kReserved{"RULES",
-                                                     "POLICY_FILE",
-                                                     "TOKEN",
-                                                     "SANDBOX_ID",
-                                                     "MODE",
-                                                     "HTTP_ADDR",
-                                                     "UPSTREAM_PROXY",
-                                                     "UPSTREAM_PROXY_AUTH",
-                                                     "MITMPROXY_TRANSPARENT",
-                                                     "MITMPROXY_INTERCEPTION_MODE"};
+namespace setting = egress::setting;
 
+using runtime::docker::DockerOptions;
+
+/// False for a name that no setting has: it may be for a later sidecar.
 bool is_reserved(std::string_view name) {
-    return std::ranges::find(kReserved, name.substr(kPrefix.size())) != kReserved.end();
+    const egress::Setting* known = egress::find_setting(name);
+    return known && known->configuration == egress::InConfiguration::reserved;
 }
 
 std::optional<std::string> find(const std::vector<std::pair<std::string, std::string>>& given,
@@ -43,11 +33,8 @@ Status check(const std::vector<std::pair<std::string, std::string>>& given) {
     if (!parsed->warnings.empty()) {
         return Error(ErrorCode::invalid_argument, parsed->warnings.front());
     }
-    egress::dns::ProxySettings settings;
-    return egress::dns::read_filter_environment(lookup, settings);
+    return {};
 }
-
-}  // namespace
 
 void read_egress_environment(ConfigReader& reader, Config& config) {
     const std::string section = "egress.environment";
@@ -60,7 +47,7 @@ void read_egress_environment(ConfigReader& reader, Config& config) {
         const auto text = value.value_exact<std::string>();
         if (!text) {
             reader.fail(section + "." + name, "must be text");
-        } else if (!name.starts_with(kPrefix) || is_reserved(name)) {
+        } else if (!name.starts_with(setting::kPrefix) || is_reserved(name)) {
             reader.fail(section + "." + name,
                         "must begin with OPENSANDBOX_EGRESS_ and be none that the server sets");
         } else {
@@ -70,18 +57,117 @@ void read_egress_environment(ConfigReader& reader, Config& config) {
     if (auto s = check(config.egress_environment); !s) reader.fail(section, s.error().message());
 }
 
+/// What a sidecar has and the host, which guards all native sandboxes, has not.
+void refuse_settings_of_sidecars(ConfigReader& reader, Config& config) {
+    if (config.runtime == RuntimeType::docker) return;
+    for (const auto& [name, value] : config.egress_environment) {
+        const egress::Setting* known = egress::find_setting(name);
+        if (known && known->configuration == egress::InConfiguration::sidecar) {
+            reader.fail("egress.environment." + name,
+                        "must be absent; the native runtime has no sidecars");
+        }
+    }
+}
+
+constexpr std::array kEnvironmentKeys{
+    keys::irregular("OPENSANDBOX_EGRESS_DNS_UPSTREAM", R"("192.0.2.53")"),
+    keys::irregular("OPENSANDBOX_EGRESS_BLOCK_DOH_443", R"("true")"),
+    keys::irregular("OPENSANDBOX_EGRESS_DENY_WEBHOOK", R"("http://127.0.0.1:9000/denied")",
+                    "What a request may set in its env as well holds for the requests that do "
+                    "not."),
+};
+
+/// "dns", "dns+nft", or empty: nothing was said.
+bool is_mode(std::string_view text) {
+    return text.empty() || text == "dns" || text == "dns+nft";
+}
+
+/// http(s)://host[:port] and nothing else, or empty.
+bool is_proxy_url(std::string_view url) {
+    for (std::string_view scheme : {"http://", "https://"}) {
+        if (!url.starts_with(scheme)) continue;
+        std::string_view rest = url.substr(scheme.size());
+        return !rest.empty() && rest.find_first_of("/?#@ ") == std::string_view::npos;
+    }
+    return url.empty();
+}
+
+constexpr std::array kEgressKeys{
+    keys::text<&Config::docker, &DockerOptions::egress_image>("image", ""),
+    keys::text<&Config::docker, &DockerOptions::egress_mode>(
+        "mode",
+        "The rest is for docker: what its sidecars judge (\"dns\": names alone, \"dns+nft\": "
+        "addresses, too, as for native sandboxes always; without this line \"dns\" where `image` "
+        "names another program), and where they send metrics.")
+        .like(R"("dns+nft")")
+        .must(is_mode, "must be dns or dns+nft"),
+    keys::flag<&Config::docker, &DockerOptions::egress_disable_ipv6>("disable_ipv6", ""),
+    keys::seconds<&Config::docker, &DockerOptions::egress_readiness_timeout>(
+        "readiness_timeout_seconds", ""),
+    keys::text<&Config::docker, &DockerOptions::egress_otlp_endpoint>("otlp_endpoint", "")
+        .like(R"("http://127.0.0.1:4318")"),
+};
+
+constexpr std::array kUpstreamProxyKeys{
+    keys::text<&Config::docker, &DockerOptions::upstream_proxy_url>("url", "")
+        .like(R"("http://proxy.example:3128")")
+        .must(is_proxy_url, "must be http(s)://host[:port]"),
+    keys::text<&Config::docker, &DockerOptions::upstream_proxy_authorization>("authorization", "")
+        .like(R"("Basic …")"),
+    keys::text<&Config::docker, &DockerOptions::upstream_proxy_ca_cert_path>(
+        "ca_cert_path",
+        "PEM file of an authority that servers are checked with, besides the system's; everybody "
+        "must be able to read it.")
+        .like(R"("/etc/opensandbox/upstream-ca.pem")"),
+};
+
+void note_kubernetes(ConfigReader& reader, Config& config) {
+    for (const char* key : {"egress.requests", "egress.limits"}) {
+        if (reader.node(key))
+            config.ignored.emplace_back(std::string(key) + ": for Kubernetes only");
+    }
+}
+
+void check_upstream_proxy(ConfigReader& reader, Config& config) {
+    if (!config.docker.upstream_proxy_url.empty() &&
+        runtime::docker::egress_mode_of(config.docker) != "dns+nft") {
+        reader.fail("egress.upstream_proxy.url", "needs egress.mode = \"dns+nft\"");
+    }
+}
+
+}  // namespace
+
+constinit const Section kEgressSection{
+    .name = "egress",
+    .comment =
+        "What sandboxes with a networkPolicy reach is controlled by the host (native), or "
+        "by a sidecar of each (docker): this program, unless `image` names another.",
+    .keys = kEgressKeys,
+    .read = note_kubernetes};
+constinit const Section kUpstreamProxySection{
+    .name = "egress.upstream_proxy",
+    .comment = "Intercepted requests leave through this proxy; sandboxes then need interception.",
+    .keys = kUpstreamProxyKeys,
+    .read = check_upstream_proxy};
+constinit const Section kEgressEnvironmentSection{
+    .name = "egress.environment",
+    .comment = "Anything else, by the variables of `opensandbox egress` (specs/egress.yaml).",
+    .keys = kEnvironmentKeys,
+    .read = read_egress_environment,
+    .check = refuse_settings_of_sidecars};
+
 std::vector<std::pair<std::string, std::string>> native_egress_settings(const Config& config) {
     auto out = config.egress_environment;
-    const runtime::docker::DockerOptions& options = config.docker;
-    const auto add = [&](std::string_view suffix, const std::string& value) {
-        if (!value.empty()) out.emplace_back(std::string(kPrefix) + std::string(suffix), value);
+    const DockerOptions& options = config.docker;
+    const auto add = [&](std::string_view name, const std::string& value) {
+        if (!value.empty()) out.emplace_back(name, value);
     };
-    add("MODE", "dns+nft");
+    add(setting::kMode, "dns+nft");
     // Which sandboxes are intercepted is for their requests to say.
-    if (!options.upstream_proxy_url.empty()) add("MITMPROXY_TRANSPARENT", "true");
-    add("UPSTREAM_PROXY", options.upstream_proxy_url);
-    add("UPSTREAM_PROXY_AUTH", options.upstream_proxy_authorization);
-    add("MITMPROXY_UPSTREAM_EXTRA_CA", options.upstream_proxy_ca_cert_path);
+    if (!options.upstream_proxy_url.empty()) add(setting::kTransparent, "true");
+    add(setting::kUpstreamProxy, options.upstream_proxy_url);
+    add(setting::kUpstreamProxyAuth, options.upstream_proxy_authorization);
+    add(setting::kExtraCa, options.upstream_proxy_ca_cert_path);
     return out;
 }
 

@@ -5,51 +5,72 @@
 namespace opensandbox::server {
 namespace {
 
-std::string lowered(std::string_view text) {
-    std::string lower;
-    for (char c : text)
-        lower += static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
-    return lower;
+constexpr std::array kLevels{
+    keys::Word{"DEBUG", log::Level::debug},    keys::Word{"INFO", log::Level::info},
+    keys::Word{"WARNING", log::Level::warn},   keys::Word{"ERROR", log::Level::error},
+    keys::Word{"CRITICAL", log::Level::error},
+};
+constexpr std::array kFormats{
+    keys::Word{"text", log::Format::text},
+    keys::Word{"json", log::Format::json},
+};
+
+void read_level(ConfigReader& reader, const Key&, std::string_view path, Config& config) {
+    std::string level;
+    if (!reader.text(path, level)) return;
+    if (auto parsed = parse_log_level(level)) {
+        config.log_level = *parsed;
+    } else {
+        reader.fail(path, keys::rule_of(kLevels, {}));
+    }
 }
+
+/// Case does not matter, and there are other names for some.
+constexpr Key level_key() {
+    Key key = keys::choice<kLevels, &Config::log_level>("level",
+                                                        "DEBUG, INFO, WARNING, ERROR or CRITICAL.");
+    key.read = read_level;
+    return key;
+}
+
+constexpr std::array kLogKeys{
+    level_key(),
+    keys::choice<kFormats, &Config::log_format>("format", "text or json, on standard error."),
+    keys::flag<&Config::log_file, &LogFileConfig::enabled>(
+        "file_enabled",
+        "Also into files. A full file is renamed to <name>.1, the older ones count up."),
+    keys::file<&Config::log_file, &LogFileConfig::path>("file_path", "")
+        .like("\"~/logs/opensandbox/server.log\""),
+    keys::file<&Config::log_file, &LogFileConfig::access_path>(
+        "access_file_path", "One line a request; by default beside the other.")
+        .like("\"~/logs/opensandbox/access.log\""),
+    keys::number<&Config::log_file, &LogFileConfig::max_bytes>("file_max_bytes", 0, INT64_MAX,
+                                                               "0: never turned over."),
+    keys::number<&Config::log_file, &LogFileConfig::backup_count>("file_backup_count", 0, 1000,
+                                                                  "Full files that are kept."),
+};
 
 }  // namespace
 
+constinit const Section kLogSection{.name = "log", .keys = kLogKeys};
+
 std::optional<log::Level> parse_log_level(std::string_view text) {
-    std::string level = lowered(text);
-    if (level == "debug" || level == "trace") return log::Level::debug;
-    if (level == "info") return log::Level::info;
-    if (level == "warning" || level == "warn") return log::Level::warn;
-    if (level == "error" || level == "critical") return log::Level::error;
+    std::string level;
+    for (char c : text)
+        level += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
+    if (level == "TRACE") level = "DEBUG";
+    if (level == "WARN") level = "WARNING";
+    for (const auto& word : kLevels) {
+        if (word.text == level) return word.value;
+    }
     return std::nullopt;
 }
 
 std::optional<log::Format> parse_log_format(std::string_view text) {
-    if (text == "text") return log::Format::text;
-    if (text == "json") return log::Format::json;
+    for (const auto& word : kFormats) {
+        if (word.text == text) return word.value;
+    }
     return std::nullopt;
-}
-
-void read_log(ConfigReader& reader, Config& config) {
-    std::string level = "INFO";
-    reader.text("log.level", level);
-    if (auto parsed = parse_log_level(level)) {
-        config.log_level = *parsed;
-    } else {
-        reader.fail("log.level", "must be DEBUG, INFO, WARNING, ERROR or CRITICAL");
-    }
-    std::string format = "text";
-    reader.text("log.format", format);
-    if (auto parsed = parse_log_format(format)) {
-        config.log_format = *parsed;
-    } else {
-        reader.fail("log.format", "must be text or json");
-    }
-    LogFileConfig& file = config.log_file;
-    file.enabled = reader.flag("log.file_enabled", false);
-    file.path = reader.path("log.file_path");
-    file.access_path = reader.path("log.access_file_path");
-    reader.number("log.file_max_bytes", 0, INT64_MAX, file.max_bytes);
-    reader.number("log.file_backup_count", 0, 1000, file.backup_count);
 }
 
 }  // namespace opensandbox::server

@@ -1,56 +1,15 @@
-#include "image/store.hpp"
-#include "model/resource_quantity.hpp"
-#include "model/warm_program.hpp"
+#include "model/resource_limits.hpp"
 #include "net/ipv6_range.hpp"
 #include "server/config/sections.hpp"
 
 #include <boost/asio/ip/address_v6.hpp>
 
 #include <algorithm>
-#include <sstream>
 
 namespace opensandbox::server {
 namespace {
 
-// As in lifecycle/admission_limits.cpp, for the same limits.
-constexpr std::int64_t kLeastPids = 16;
-constexpr std::int64_t kMostPids = 4'194'304;
-constexpr std::int64_t kLeastFiles = 256;
-constexpr std::int64_t kMostFiles = 1'048'576;
-constexpr std::uint64_t kLeastLayer = 16ULL << 20;
-constexpr std::uint64_t kMostLayer = 1ULL << 44;
-constexpr std::uint64_t kLeastRate = 8192;
-constexpr std::uint64_t kMostRate = 1ULL << 35;
-
-void read_limit(ConfigReader& reader, std::string_view key, std::uint64_t least, std::uint64_t most,
-                std::string_view rule, std::uint64_t& into) {
-    std::string text;
-    reader.text(key, text);
-    if (text.empty()) return;
-    const auto value = model::parse_memory(text);
-    if (value && *value >= least && *value <= most) {
-        into = *value;
-    } else {
-        reader.fail(key, "must be " + std::string(rule));
-    }
-}
-
-}  // namespace
-
-bool is_ipv4(std::string_view text) {
-    int parts = 0;
-    while (true) {
-        auto dot = text.find('.');
-        std::string_view part = text.substr(0, dot);
-        bool digits = !part.empty() && part.size() <= 3 &&
-                      std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
-        if (!digits || std::stoi(std::string(part)) > 255) return false;
-        ++parts;
-        if (dot == std::string_view::npos) return parts == 4;
-        text.remove_prefix(dot + 1);
-    }
-}
-
+/// IPv4 network of /8 to /28.
 bool is_address_range(std::string_view text) {
     auto slash = text.find('/');
     if (slash == std::string_view::npos || !is_ipv4(text.substr(0, slash))) return false;
@@ -63,118 +22,120 @@ bool is_address_range(std::string_view text) {
     return width >= 8 && width <= 28;
 }
 
-namespace {
-
-using runtime::native::PoolSettings;
-
-/// `size`, `max` and `idle_seconds` of a table; what it does not say stays.
-void read_pool(ConfigReader& reader, const std::string& table, PoolSettings& pool) {
-    constexpr std::int64_t most = 1000;
-    constexpr std::int64_t day = 86'400;
-    std::int64_t size = pool.size;
-    reader.number(table + ".size", 0, most, size);
-    // One that is said counts as it is.
-    std::int64_t max = reader.node(table + ".max") ? 0 : std::max<std::int64_t>(pool.max, size);
-    reader.number(table + ".max", 0, most, max);
-    if (!reader.node(table + ".size")) size = std::min(size, max);
-    if (max < size) reader.fail(table + ".max", "must be at least " + table + ".size");
-    std::int64_t idle = pool.idle_seconds;
-    reader.number(table + ".idle_seconds", 1, day, idle);
-    pool.size = static_cast<std::uint32_t>(size);
-    pool.max = static_cast<std::uint32_t>(max);
-    pool.idle_seconds = static_cast<std::uint32_t>(idle);
+bool is_address_range6(std::string_view text) {
+    return text == "auto" || text == "none" || net::Ipv6Range::parse(text);
 }
 
-/// An image's name may hold dots, which a path of keys cannot: its table is read as a document of
-/// its own.
-void read_warm_image(ConfigReader& reader, std::string_view name, const toml::node& node,
-                     Config& config) {
-    const std::string where = "native.warm.images.\"" + std::string(name) + "\"";
-    auto reference = image::normalize_reference(name);
-    if (!reference)
-        return reader.fail(where, "must be a reference: " + reference.error().message());
-    if (!node.is_table()) return reader.fail(where, "must be a table");
-    toml::table document;
-    document.insert("image", *node.as_table());
-    ConfigReader own(document);
-    runtime::native::WarmOptions::Image image;
-    image.pool = config.warm.pool;
-    read_pool(own, "image", image.pool);
-    if (const toml::node* programs = own.node("image.programs")) {
-        std::ostringstream text;
-        text << toml::json_formatter{*programs};
-        image.programs = text.str();
-        if (auto parsed = model::parse_warm_programs(image.programs); !parsed)
-            own.fail("image.programs", "must be such a list: " + parsed.error().message());
+bool is_address(std::string_view text) {
+    boost::system::error_code no_address;
+    (void)boost::asio::ip::make_address_v6(std::string(text), no_address);
+    return !no_address || is_ipv4(text);
+}
+
+/// A count is a number, all else a text with a unit. What is not given stays.
+void read_limit(ConfigReader& reader, const model::LimitRow& row, std::string_view path,
+                std::uint64_t& into) {
+    if (row.unit == model::LimitUnit::count) {
+        auto count = static_cast<std::int64_t>(into);
+        reader.number(path, static_cast<std::int64_t>(row.least),
+                      static_cast<std::int64_t>(row.most), count);
+        into = static_cast<std::uint64_t>(count);
+        return;
     }
-    if (const std::string& errors = own.errors(); !errors.empty()) {
-        // "image.size: …" is that table's size.
-        const auto dot = errors.find('.');
-        const auto colon = errors.find(": ");
-        return reader.fail(where + errors.substr(dot, colon - dot), errors.substr(colon + 2));
+    std::string text;
+    reader.text(path, text);
+    if (text.empty()) return;
+    const auto amount = model::parse_memory(text);
+    if (amount && *amount >= row.least && *amount <= row.most) {
+        into = *amount;
+    } else {
+        reader.fail(path, "must be " + model::range_text(row) + ", such as \"" +
+                              std::string(row.example) + "\"");
     }
-    config.warm.images.insert_or_assign(std::move(*reference), std::move(image));
 }
 
-void read_warm(ConfigReader& reader, Config& config) {
-    const toml::node* warm = reader.node("native.warm");
-    if (!warm) return;
-    if (!warm->is_table()) return reader.fail("native.warm", "must be a table ([native.warm])");
-    read_pool(reader, "native.warm", config.warm.pool);
-    const toml::node* images = reader.node("native.warm.images");
-    if (!images) return;
-    if (!images->is_table()) return reader.fail("native.warm.images", "must be a table");
-    for (const auto& [name, node] : *images->as_table())
-        read_warm_image(reader, name.str(), node, config);
+/// What each sandbox may use at most whose request says nothing of it; the limit's own row has the
+/// name and the bounds.
+template <std::uint64_t model::ResourceLimits::* member>
+constexpr Key limit(std::string_view help) {
+    Key key{.name = model::limit_row(member).setting, .help = help};
+    key.read = [](ConfigReader& reader, const Key&, std::string_view path, Config& config) {
+        read_limit(reader, model::limit_row(member), path, config.native_limits.*member);
+    };
+    key.shown = [](const Config& config) { return toml_value(config.native_limits.*member); };
+    return key;
 }
+
+constexpr std::array kPullPolicies{
+    keys::Word{"missing", registry::PullPolicy::missing},
+    keys::Word{"never", registry::PullPolicy::never},
+    keys::Word{"always", registry::PullPolicy::always},
+};
+constexpr std::array kNetworks{keys::Word{"default", false}, keys::Word{"none", true}};
+
+constexpr std::array kNativeKeys{
+    keys::text<&Config::state_dir>(
+        "state_dir",
+        "Everything the server keeps: store, images, sandboxes, key. /var/lib/opensandbox for "
+        "root, else ~/.opensandbox.")
+        .like("\"/var/lib/opensandbox\"")
+        .must(is_absolute_or_empty, "must be an absolute path"),
+    keys::text<&Config::address_range>(
+        "address_range",
+        "IPv4 network of the sandboxes, /8 to /28; the host takes its first address.")
+        .must(is_address_range, "must be an IPv4 network of /8 to /28, such as 10.77.0.0/16"),
+    keys::text<&Config::address_range6>(
+        "address_range6",
+        "Private IPv6 network of the sandboxes, /64 to /112 within fc00::/7; \"auto\": one of this "
+        "server's own; \"none\": they have no IPv6. Nor have they any where the host does not "
+        "forward it (net.ipv6.conf.all.forwarding): that setting is left as it is.")
+        .must(is_address_range6,
+              "must be auto, none, or a private IPv6 network (within fc00::/7) of /64 to /112, "
+              "such as fd77::/64"),
+    keys::text<&Config::publish_host>(
+        "publish_host",
+        "Address of the host, IPv4 or IPv6, on which the agents and the published ports of "
+        "sandboxes are reachable; \"::\" stands for all of both.")
+        .must(is_address, "must be an IPv4 or IPv6 address"),
+    keys::choice<kPullPolicies, &Config::registry, &registry::RegistryOptions::policy>(
+        "pull",
+        "Images are pulled from their registry when they are missing; or \"always\", to have the "
+        "newest under that name; or \"never\"."),
+    limit<&model::ResourceLimits::pids>(
+        "What a sandbox may use whose resourceLimits say nothing of it: how many processes and "
+        "threads, and how many files each of them may have open (by default what the host allows, "
+        "at most 65536)."),
+    limit<&model::ResourceLimits::open_files>("").like("1024"),
+    limit<&model::ResourceLimits::disk_bytes>(
+        "Size of the writable layer (resourceLimits.ephemeral-storage); without it a sandbox can "
+        "fill the disk of the state directory. Needs mkfs.ext4 on the host.")
+        .like("\"10Gi\""),
+    limit<&model::ResourceLimits::network_rate>(
+        "Bytes a second over the network, each way, and from and to the disk.")
+        .like("\"100Mi\""),
+    limit<&model::ResourceLimits::io_read_rate>("").like("\"100Mi\""),
+    limit<&model::ResourceLimits::io_write_rate>("").like("\"100Mi\""),
+    keys::choice<kNetworks, &Config::native_network_off>(
+        "network",
+        "\"none\": sandboxes have no network but their loopback, unless "
+        "extensions.\"opensandbox.io/network\" asks for one."),
+};
+
+static_assert(std::ranges::all_of(model::kLimits, [](const model::LimitRow& row) {
+    return row.setting.empty() ||
+           std::ranges::find(kNativeKeys, row.setting, &Key::name) != kNativeKeys.end();
+}));
+
+constexpr std::array kMetricsKeys{
+    keys::number<&Config::metrics_sandboxes>(
+        "sandboxes", 0, 10'000,
+        "How many sandboxes, at most, /metrics shows with series of their own to callers with a "
+        "key (0 to 10000)."),
+};
 
 }  // namespace
 
-void read_native(ConfigReader& reader, Config& config) {
-    std::string state_dir;
-    reader.text("native.state_dir", state_dir);
-    if (!state_dir.empty() && !state_dir.starts_with('/')) {
-        reader.fail("native.state_dir", "must be an absolute path");
-    }
-    config.state_dir = state_dir;
-    reader.text("native.address_range", config.address_range);
-    if (!is_address_range(config.address_range)) {
-        reader.fail("native.address_range",
-                    "must be an IPv4 network of /8 to /28, such as 10.77.0.0/16");
-    }
-    reader.text("native.address_range6", config.address_range6);
-    const std::string& range6 = config.address_range6;
-    if (range6 != "auto" && range6 != "none" && !net::Ipv6Range::parse(range6)) {
-        reader.fail("native.address_range6",
-                    "must be auto, none, or a private IPv6 network (within fc00::/7) of /64 to "
-                    "/112, such as fd77::/64");
-    }
-    read_pool(reader, "native.pool", config.pool);
-    read_warm(reader, config);
-    reader.number("native.pids", kLeastPids, kMostPids, config.native_pids);
-    reader.number("native.open_files", kLeastFiles, kMostFiles, config.native_open_files);
-    read_limit(reader, "native.writable_layer", kLeastLayer, kMostLayer,
-               "a size from 16Mi to 16Ti, such as \"10Gi\"", config.native_limits.disk_bytes);
-    constexpr std::string_view kRate = "bytes a second from 8Ki to 32Gi, such as \"10Mi\"";
-    read_limit(reader, "native.network_rate", kLeastRate, kMostRate, kRate,
-               config.native_limits.network_rate);
-    read_limit(reader, "native.io_read_rate", kLeastRate, kMostRate, kRate,
-               config.native_limits.io_read_rate);
-    read_limit(reader, "native.io_write_rate", kLeastRate, kMostRate, kRate,
-               config.native_limits.io_write_rate);
-    std::string network = "default";
-    reader.text("native.network", network);
-    if (network != "default" && network != "none") {
-        reader.fail("native.network", "must be default or none");
-    }
-    config.native_network_off = network == "none";
-    reader.number("metrics.sandboxes", 0, 10'000, config.metrics_sandboxes);
-    reader.text("native.publish_host", config.publish_host);
-    boost::system::error_code no_address;
-    (void)boost::asio::ip::make_address_v6(config.publish_host, no_address);
-    if (no_address && !is_ipv4(config.publish_host)) {
-        reader.fail("native.publish_host", "must be an IPv4 or IPv6 address");
-    }
-}
+constinit const Section kNativeSection{.name = "native", .keys = kNativeKeys};
+constinit const Section kMetricsSection{.name = "metrics", .keys = kMetricsKeys};
 
 }  // namespace opensandbox::server

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
@@ -11,7 +12,8 @@
 
 namespace opensandbox::server {
 
-/// Reads keys of one document and gathers what is wrong with them.
+/// Reads keys of one document and gathers what is wrong with them. A key that is absent or wrong
+/// leaves `into` as it is and gives false.
 class ConfigReader {
   public:
     explicit ConfigReader(const toml::table& root) : root_(root) {}
@@ -20,49 +22,64 @@ class ConfigReader {
         return root_.at_path(path).node();
     }
 
-    void text(std::string_view path, std::string& into) {
+    bool text(std::string_view path, std::string& into) {
         const toml::node* found = node(path);
-        if (!found) return;
-        if (auto value = found->value_exact<std::string>()) {
-            into = *value;
-        } else {
-            fail(path, "must be text");
-        }
+        if (!found) return false;
+        auto value = found->value_exact<std::string>();
+        if (!value) return refuse(path, "must be text");
+        into = *value;
+        return true;
     }
 
-    /// A file; `~/` at its start is the home directory. Empty when it is not given.
-    std::filesystem::path path(std::string_view key) {
+    /// A file; `~/` at its start is the home directory.
+    bool path(std::string_view key, std::filesystem::path& into) {
         std::string given;
-        text(key, given);
+        if (!text(key, given)) return false;
         const char* home = std::getenv("HOME");
         if (given.starts_with("~/") && home) given = home + given.substr(1);
-        return given;
+        into = given;
+        return true;
     }
 
-    void number(std::string_view path, std::int64_t minimum, std::int64_t maximum,
+    bool number(std::string_view path, std::int64_t minimum, std::int64_t maximum,
                 std::int64_t& into) {
         const toml::node* found = node(path);
-        if (!found) return;
+        if (!found) return false;
         auto value = found->value_exact<std::int64_t>();
         if (!value || *value < minimum || *value > maximum) {
-            fail(path, "must be a whole number from " + std::to_string(minimum) +
-                           (maximum == INT64_MAX ? " up" : " to " + std::to_string(maximum)));
-        } else {
-            into = *value;
+            return refuse(path,
+                          "must be a whole number from " + std::to_string(minimum) +
+                              (maximum == INT64_MAX ? " up" : " to " + std::to_string(maximum)));
         }
+        into = *value;
+        return true;
     }
 
-    bool flag(std::string_view path, bool fallback) {
+    /// Whole seconds or a fraction of them.
+    bool seconds(std::string_view path, std::chrono::milliseconds& into) {
+        constexpr double kMilliseconds = 1000;
+        constexpr double kLongest = 86400;
         const toml::node* found = node(path);
-        if (!found) return fallback;
-        if (auto value = found->value_exact<bool>()) return *value;
-        fail(path, "must be true or false");
-        return fallback;
+        if (!found) return false;
+        auto value = found->value<double>();
+        if (!value || *value <= 0 || *value > kLongest)
+            return refuse(path, "must be a number of seconds above 0");
+        into = std::chrono::milliseconds(static_cast<std::int64_t>(*value * kMilliseconds));
+        return true;
     }
 
-    void texts(std::string_view path, std::vector<std::string>& into) {
+    bool flag(std::string_view path, bool& into) {
         const toml::node* found = node(path);
-        if (!found) return;
+        if (!found) return false;
+        auto value = found->value_exact<bool>();
+        if (!value) return refuse(path, "must be true or false");
+        into = *value;
+        return true;
+    }
+
+    bool texts(std::string_view path, std::vector<std::string>& into) {
+        const toml::node* found = node(path);
+        if (!found) return false;
         const toml::array* list = found->as_array();
         std::vector<std::string> given;
         bool right = list != nullptr;
@@ -71,11 +88,9 @@ class ConfigReader {
             right = text.has_value();
             if (right) given.push_back(*text);
         }
-        if (right) {
-            into = std::move(given);
-        } else {
-            fail(path, "must be a list of texts");
-        }
+        if (!right) return refuse(path, "must be a list of texts");
+        into = std::move(given);
+        return true;
     }
 
     void fail(std::string_view path, std::string_view rule) {
@@ -85,6 +100,11 @@ class ConfigReader {
     [[nodiscard]] const std::string& errors() const { return errors_; }
 
   private:
+    bool refuse(std::string_view path, std::string_view rule) {
+        fail(path, rule);
+        return false;
+    }
+
     const toml::table& root_;
     std::string errors_;
 };

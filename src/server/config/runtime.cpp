@@ -3,6 +3,37 @@
 namespace opensandbox::server {
 namespace {
 
+constexpr std::array kRuntimes{
+    keys::Word{"native", RuntimeType::native},
+    keys::Word{"docker", RuntimeType::docker},
+};
+
+constexpr std::array kRuntimeKeys{
+    keys::choice<kRuntimes, &Config::runtime>("type", "native or docker.",
+                                              "; this server has no other runtime"),
+    keys::text<&Config::docker, &runtime::docker::DockerOptions::execd_image>(
+        "execd_image",
+        "With docker: the agent comes from this image, not from the server's executable."),
+    keys::flag<&Config::docker, &runtime::docker::DockerOptions::execd_run_as_init>(
+        "execd_run_as_init",
+        "Sets EXECD_INIT for such an agent; the server's own is process 1 anyway."),
+};
+
+constexpr std::array kSecureRuntimeKeys{
+    keys::irregular("type", R"("")"),
+    keys::irregular("runsc", R"("runsc")", "A path, or a name in PATH."),
+    keys::irregular("docker_runtime", R"("runsc")"),
+};
+
+// Gateways belong to the Kubernetes runtime: a configuration that asks for one is refused.
+constexpr std::array kIngressModes{keys::Word{"direct", true}};
+constexpr std::array kIngressKeys{
+    keys::choice<kIngressModes>("mode", "Sandboxes are reached without a gateway.",
+                                "; only the kubernetes runtime has a gateway"),
+};
+
+// What this server cannot do must not be configured in vain where it guards something.
+
 /// gVisor under native sandboxes. Whether its program is there is found out by serve.
 void read_native_secure_runtime(ConfigReader& reader, Config& config) {
     std::string type;
@@ -14,61 +45,63 @@ void read_native_secure_runtime(ConfigReader& reader, Config& config) {
         reader.fail("secure_runtime.type", "must be empty or gvisor with the native runtime");
     }
     if (runsc.empty()) reader.fail("secure_runtime.runsc", "must be a path, or a name in PATH");
-    if (!config.warm.images.empty()) {
-        reader.fail(
-            "native.warm.images",
-            "must be absent with secure_runtime.type = \"gvisor\": programs are not started "
-            "ahead under gVisor");
-    }
     config.runsc = runsc;
 }
 
-/// What a sidecar has and the host, which guards all native sandboxes, has not.
-void refuse_settings_of_sidecars(ConfigReader& reader, const Config& config) {
-    for (const auto& [name, value] : config.egress_environment) {
-        if (name == "OPENSANDBOX_EGRESS_NAMESERVER_EXEMPT" ||
-            name == "OPENSANDBOX_EGRESS_MITMPROXY_PORT") {
-            reader.fail("egress.environment." + name,
-                        "must be absent; the native runtime has no sidecars");
-        }
-    }
-}
-
-}  // namespace
-
-// What this server cannot do must not be configured in vain where it guards something.
-
-void read_runtime(ConfigReader& reader, Config& config) {
-    std::string type = "native";
-    reader.text("runtime.type", type);
-    if (type == "docker") {
-        config.runtime = RuntimeType::docker;
-        config.publish_host = config.docker.publish_host;
-        read_secure_runtime(reader, config);
+void read_docker_secure_runtime(ConfigReader& reader, runtime::docker::DockerOptions& options) {
+    reader.text("secure_runtime.type", options.secure_runtime);
+    reader.text("secure_runtime.docker_runtime", options.oci_runtime);
+    if (options.secure_runtime.empty()) {
+        options.oci_runtime.clear();
         return;
     }
-    if (type != "native") {
-        reader.fail("runtime.type", "must be native or docker; this server has no other runtime");
+    if (options.secure_runtime != "gvisor" && options.secure_runtime != "kata") {
+        reader.fail("secure_runtime.type", "must be empty, gvisor or kata with the docker runtime");
     }
-    read_native_secure_runtime(reader, config);
-    refuse_settings_of_sidecars(reader, config);
+    if (options.oci_runtime.empty()) {
+        reader.fail("secure_runtime.docker_runtime", "must name the engine's runtime");
+    }
 }
 
-void read_store(ConfigReader& reader, Config& config) {
-    std::string store = "sqlite";
-    reader.text("store.type", store);
-    if (store != "sqlite") reader.fail("store.type", "must be sqlite");
-    config.store_path = reader.path("store.path");
+void read_secure_runtime(ConfigReader& reader, Config& config) {
+    if (config.runtime == RuntimeType::docker) {
+        read_docker_secure_runtime(reader, config.docker);
+    } else {
+        read_native_secure_runtime(reader, config);
+    }
 }
 
-void read_ingress(ConfigReader& reader, Config&) {
-    std::string mode = "direct";
-    reader.text("ingress.mode", mode);
-    if (mode != "direct")
-        reader.fail("ingress.mode", "must be direct; only the kubernetes runtime has a gateway");
+void refuse_warm_under_gvisor(ConfigReader& reader, Config& config) {
+    if (config.runsc.empty() || config.warm.images.empty()) return;
+    reader.fail("native.warm.images",
+                "must be absent with secure_runtime.type = \"gvisor\": programs are not started "
+                "ahead under gVisor");
+}
+
+void publish_by_runtime(ConfigReader&, Config& config) {
+    if (config.runtime == RuntimeType::docker) config.publish_host = config.docker.publish_host;
+}
+
+void refuse_gateway(ConfigReader& reader, Config&) {
     if (reader.node("ingress.secure_access"))
         reader.fail("ingress.secure_access",
                     "must be absent; signed endpoints need an ingress gateway");
 }
+
+}  // namespace
+
+constinit const Section kRuntimeSection{
+    .name = "runtime", .keys = kRuntimeKeys, .check = publish_by_runtime};
+constinit const Section kSecureRuntimeSection{
+    .name = "secure_runtime",
+    .comment =
+        "\"gvisor\": native sandboxes run on gVisor's kernel instead of the host's; runsc "
+        "(its own release, or a build without cgo) must be installed. With the docker "
+        "runtime \"gvisor\" or \"kata\", and docker_runtime names the engine's runtime.",
+    .keys = kSecureRuntimeKeys,
+    .read = read_secure_runtime,
+    .check = refuse_warm_under_gvisor};
+constinit const Section kIngressSection{
+    .name = "ingress", .keys = kIngressKeys, .read = refuse_gateway};
 
 }  // namespace opensandbox::server

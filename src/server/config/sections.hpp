@@ -1,35 +1,66 @@
 #pragma once
 
 #include "server/config/config.hpp"
+#include "server/config/key.hpp"
 #include "server/config/reader.hpp"
 
-/// One function a section of the configuration, each in a file of its own.
+#include <span>
+#include <string>
+#include <string_view>
+
+/// The table of the configuration: sections, and a row for each of their keys.
 namespace opensandbox::server {
 
-void read_server(ConfigReader& reader, Config& config);              ///< [server], [proxy]
-void read_log(ConfigReader& reader, Config& config);                 ///< [log]
-void read_native(ConfigReader& reader, Config& config);              ///< [native]
-void read_registry(ConfigReader& reader, Config& config);            ///< [registry], native.pull
-void read_docker(ConfigReader& reader, Config& config);              ///< [docker], [egress]
-void read_egress_environment(ConfigReader& reader, Config& config);  ///< [egress.environment]
-void read_storage(ConfigReader& reader, Config& config);             ///< [storage]
-void read_runtime(ConfigReader& reader, Config& config);       ///< [runtime], [secure_runtime]
-void read_store(ConfigReader& reader, Config& config);         ///< [store]
-void read_ingress(ConfigReader& reader, Config& config);       ///< [ingress]
-void read_renew_intent(ConfigReader& reader, Config& config);  ///< [renew_intent]
-void read_otel(ConfigReader& reader, Config& config);          ///< [otel]
-void read_tenants(ConfigReader& reader, Config& config);       ///< [tenants]
-void read_quotas(ConfigReader& reader, Config& config);        ///< [quotas]
+struct Section {
+    std::string_view name{};
+    std::string_view comment{};
+    std::span<const Key> keys{};
+    /// What the rows do not read, and what follows from several of them, before the next section.
+    void (*read)(ConfigReader& reader, Config& config) = nullptr;
+    /// What depends on other sections, once all are read.
+    void (*check)(ConfigReader& reader, Config& config) = nullptr;
+    /// The header alone means something, or names an example: the skeleton comments it out.
+    bool off = false;
+};
 
-/// [secure_runtime], for the docker runtime.
-void read_secure_runtime(ConfigReader& reader, Config& config);
+// Each in the file of its subject.
+extern const Section kServerSection;
+extern const Section kProxySection;
+extern const Section kLogSection;
+extern const Section kRuntimeSection;
+extern const Section kNativeSection;
+extern const Section kSecureRuntimeSection;
+extern const Section kRegistrySection;
+extern const Section kMetricsSection;
+extern const Section kPoolSection;
+extern const Section kWarmSection;
+extern const Section kWarmImageSection;
+extern const Section kStorageSection;
+extern const Section kStoreSection;
+extern const Section kIngressSection;
+extern const Section kRenewSection;
+extern const Section kRenewRedisSection;
+extern const Section kEgressSection;
+extern const Section kUpstreamProxySection;
+extern const Section kEgressEnvironmentSection;
+extern const Section kOtelSection;
+extern const Section kTenantsSection;
+extern const Section kQuotasSection;
+extern const Section kDockerSection;
+
+/// All of them, in the order of the skeleton and of reading.
+std::span<const Section* const> config_sections();
+
+/// Reads `keys` as those of the table at `section`.
+void read_keys(ConfigReader& reader, std::string_view section, std::span<const Key> keys,
+               Config& config);
 
 /// The keys of a quota under `section` ("quotas", or a row of the tenants file).
 void read_quota(ConfigReader& reader, const std::string& section, model::Quota& quota);
 
+bool is_absolute(std::string_view path);
+bool is_absolute_or_empty(std::string_view path);
 /// Four numbers of 0 to 255.
 bool is_ipv4(std::string_view text);
-/// IPv4 network of /8 to /28.
-bool is_address_range(std::string_view text);
 
 }  // namespace opensandbox::server

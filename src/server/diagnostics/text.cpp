@@ -63,21 +63,31 @@ void write_map(Block& block, std::string_view heading, model::StringMap map,
         block.item(name + std::string(between) + shown_value(name, value));
 }
 
-void write_resources(Block& block, const runtime::Inspection& seen) {
-    if (!seen.cpu_cores && !seen.memory_bytes && !seen.pids && !seen.disk_bytes) return;
-    block.heading("Resources");
-    if (seen.cpu_cores) {
+std::string limit_value(model::LimitUnit unit, std::uint64_t amount) {
+    switch (unit) {
+        case model::LimitUnit::count: return std::to_string(amount);
+        case model::LimitUnit::bytes: return mebibytes(amount);
+        case model::LimitUnit::bytes_a_second: return std::to_string(amount) + " bytes/s";
+    }
+    return {};
+}
+
+void write_resources(Block& block, const model::ResourceLimits& limits) {
+    std::vector<std::string> lines;
+    if (limits.cpu_cores > 0) {
         std::array<char, 48> text{};
-        std::snprintf(text.data(), text.size(), "CPU: %.2f cores", *seen.cpu_cores);
-        block.item(text.data());
+        std::snprintf(text.data(), text.size(), "CPU: %.2f cores", limits.cpu_cores);
+        lines.emplace_back(text.data());
     }
-    if (seen.memory_bytes) block.item("Memory: " + mebibytes(*seen.memory_bytes));
-    if (seen.pids) block.item("PIDs Limit: " + std::to_string(*seen.pids));
-    if (seen.disk_bytes) block.item("Disk: " + mebibytes(*seen.disk_bytes));
-    if (seen.open_files) block.item("Open Files: " + std::to_string(*seen.open_files));
-    if (seen.network_rate) {
-        block.item("Network Rate: " + std::to_string(*seen.network_rate) + " bytes/s");
+    for (const model::LimitRow& row : model::kLimits) {
+        const std::uint64_t amount = limits.*row.member;
+        if (amount != 0)
+            lines.push_back(std::string(row.title) + ": " + limit_value(row.unit, amount));
     }
+    if (lines.empty()) return;
+    block.heading("Resources");
+    for (const std::string& line : lines)
+        block.item(line);
 }
 
 void write_usage(Block& block, const runtime::Usage& usage) {
@@ -110,7 +120,7 @@ std::string oom_figures(const runtime::Inspection& seen) {
     std::string text = usage.oom_kills == 1
                            ? "; 1 process ended"
                            : "; " + std::to_string(usage.oom_kills) + " processes ended";
-    if (seen.memory_bytes) text += ", limit " + mebibytes(*seen.memory_bytes);
+    if (seen.limits.memory_bytes > 0) text += ", limit " + mebibytes(seen.limits.memory_bytes);
     if (usage.memory_peak_bytes) {
         text += ", at most " + mebibytes(*usage.memory_peak_bytes) + " in use";
     }
@@ -170,7 +180,8 @@ std::vector<std::string> event_lines(const runtime::Inspection& seen,
     if (seen.oom_killed)
         add("Event", "OOMKilled - the sandbox ran out of memory" + oom_figures(seen));
     if (seen.usage.pids_refused > 0) {
-        std::string limit = seen.pids ? " of " + std::to_string(*seen.pids) : "";
+        const std::uint64_t pids = seen.limits.pids;
+        std::string limit = pids > 0 ? " of " + std::to_string(pids) : "";
         add("Event", "PidsLimit - the limit" + limit + " processes was hit, forks refused: " +
                          std::to_string(seen.usage.pids_refused));
     }
@@ -205,7 +216,7 @@ std::string inspect_text(const runtime::Inspection& seen) {
     block.time("Started At", seen.started_at);
     block.time("Finished At", seen.finished_at);
     if (!seen.error.empty()) block.field("Error", seen.error);
-    write_resources(block, seen);
+    write_resources(block, seen.limits);
     write_usage(block, seen.usage);
     write_network(block, seen);
     if (!seen.ports.empty()) {

@@ -98,8 +98,6 @@ std::unique_ptr<runtime::Runtime> make_native(Parts& parts,
     native.warm = parts.config.warm;
     native.publish_host = parts.config.publish_host;
     native.defaults = parts.config.native_limits;
-    native.defaults.pids = static_cast<std::uint64_t>(parts.config.native_pids);
-    native.defaults.open_files = static_cast<std::uint64_t>(parts.config.native_open_files);
     native.network_off = parts.config.native_network_off;
     native.allowed_host_paths = parts.config.allowed_host_paths;
     native.pull_always = parts.config.registry.policy == registry::PullPolicy::always;
@@ -281,11 +279,12 @@ int main(int argc, char** argv) {
     std::vector<std::string> arguments(argv + 1, argv + argc);
     auto options = parse_serve_options(arguments);
     if (!options) {
-        std::fprintf(stderr, "serve: %s\n%s", options.error().message().c_str(), serve_usage());
+        std::fprintf(stderr, "serve: %s\n%s", options.error().message().c_str(),
+                     serve_usage().c_str());
         return 2;
     }
     if (options->help) {
-        std::fputs(serve_usage(), stdout);
+        std::fputs(serve_usage().c_str(), stdout);
         return 0;
     }
     std::signal(SIGPIPE, SIG_IGN);

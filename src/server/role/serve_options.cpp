@@ -1,103 +1,49 @@
 #include "server/role/serve_options.hpp"
 
-#include <array>
-#include <charconv>
-#include <functional>
+#include "options/help.hpp"
+#include "options/line_reader.hpp"
+#include "options/setters.hpp"
 
 namespace opensandbox::server {
 namespace {
 
-using Setter = Status (*)(ServeOptions&, const std::string&);
+constexpr options::Grammar kServeGrammar{.unknown = "unknown argument '{word}'",
+                                         .missing = "{name}: needs a value",
+                                         .refused = "{name}: '{value}' must be {rule}"};
 
-Error bad_value(std::string_view flag, std::string_view value, std::string_view rule) {
-    return {ErrorCode::invalid_argument,
-            std::string(flag) + ": '" + std::string(value) + "' must be " + std::string(rule)};
-}
-
-Status set_port(ServeOptions& options, const std::string& value) {
-    std::uint16_t port = 0;
-    const char* end = value.data() + value.size();
-    auto [stop, problem] = std::from_chars(value.data(), end, port);
-    if (problem != std::errc() || stop != end) {
-        return bad_value("--port", value, "a number from 0 to 65535");
-    }
-    options.port = port;
-    return {};
-}
-
-Status set_state_dir(ServeOptions& options, const std::string& value) {
-    if (value.empty()) return bad_value("--state-dir", value, "a path");
+std::optional<std::string> absolute_path(const std::string& text) {
     std::error_code ec;
-    auto absolute = std::filesystem::absolute(value, ec);
-    if (ec) return bad_value("--state-dir", value, "a path");
-    options.state_dir = absolute.string();
-    return {};
+    auto absolute = std::filesystem::absolute(text, ec);
+    return text.empty() || ec ? std::nullopt : std::optional(absolute.string());
 }
 
-Status set_log_format(ServeOptions& options, const std::string& value) {
-    options.log_format = parse_log_format(value);
-    if (!options.log_format) return bad_value("--log-format", value, "text or json");
-    return {};
+std::vector<options::Option> serve_table(ServeOptions& into) {
+    using options::bound;
+    return {
+        bound({"--config", 0, "FILE",
+               "configuration (default: $SANDBOX_CONFIG_PATH, then ~/.sandbox.toml)"},
+              options::text(into.config)),
+        bound({"--host", 0, "ADDRESS", "where to listen (127.0.0.1)"}, options::text(into.host)),
+        bound({"--port", 0, "PORT", "0 lets the kernel choose (8080)"},
+              options::number(into.port, 0, UINT16_MAX)),
+        bound({"--state-dir", 0, "DIR",
+               "everything that is kept (/var/lib/opensandbox, else ~/.opensandbox)"},
+              options::value(into.state_dir, absolute_path, "a path")),
+        bound({"--log-format", 0, "FORMAT", "text or json (text)"},
+              options::value(into.log_format, parse_log_format, "text or json")),
+        bound({"--log-level", 0, "LEVEL", "debug, info, warning or error (info)"},
+              options::value(into.log_level, parse_log_level, "debug, info, warning or error")),
+        bound({"--help", 'h'}, options::constant(into.help, true)),
+    };
 }
-
-Status set_log_level(ServeOptions& options, const std::string& value) {
-    options.log_level = parse_log_level(value);
-    if (!options.log_level) return bad_value("--log-level", value, "debug, info, warning or error");
-    return {};
-}
-
-struct Flag {
-    std::string_view name;
-    Setter set;
-};
-
-constexpr std::array kFlags{
-    Flag{"--config",
-         [](ServeOptions& o, const std::string& v) -> Status {
-             o.config = v;
-             return {};
-         }},
-    Flag{"--host",
-         [](ServeOptions& o, const std::string& v) -> Status {
-             o.host = v;
-             return {};
-         }},
-    Flag{"--port", set_port},
-    Flag{"--state-dir", set_state_dir},
-    Flag{"--log-format", set_log_format},
-    Flag{"--log-level", set_log_level},
-};
 
 }  // namespace
 
 Result<ServeOptions> parse_serve_options(const std::vector<std::string>& arguments) {
-    ServeOptions options;
-    for (std::size_t i = 0; i < arguments.size(); ++i) {
-        const std::string& argument = arguments[i];
-        if (argument == "--help" || argument == "-h") {
-            options.help = true;
-            continue;
-        }
-        auto equals = argument.find('=');
-        std::string name = argument.substr(0, equals);
-        const Flag* flag = nullptr;
-        for (const Flag& known : kFlags) {
-            if (known.name == name) flag = &known;
-        }
-        if (!flag) {
-            return Error(ErrorCode::invalid_argument, "unknown argument '" + argument + "'");
-        }
-        std::string value;
-        if (equals != std::string::npos) {
-            value = argument.substr(equals + 1);
-        } else if (i + 1 < arguments.size()) {
-            value = arguments[++i];
-        } else {
-            return Error(ErrorCode::invalid_argument, name + ": needs a value");
-        }
-        if (auto set = flag->set(options, value); !set) return set.error();
-    }
-    return options;
+    ServeOptions read;
+    auto parsed = options::parse(serve_table(read), kServeGrammar, arguments);
+    if (!parsed) return parsed.error();
+    return read;
 }
 
 void apply(const ServeOptions& options, Config& config) {
@@ -108,17 +54,12 @@ void apply(const ServeOptions& options, Config& config) {
     if (options.log_level) config.log_level = *options.log_level;
 }
 
-const char* serve_usage() {
+std::string serve_usage() {
+    constexpr std::size_t kColumn = 23;
+    ServeOptions none;
     return "usage: opensandbox serve [flags]\n"
-           "The lifecycle server: creates, runs and removes sandboxes over HTTP.\n"
-           "  --config FILE        configuration (default: $SANDBOX_CONFIG_PATH, then "
-           "~/.sandbox.toml)\n"
-           "  --host ADDRESS       where to listen (127.0.0.1)\n"
-           "  --port PORT          0 lets the kernel choose (8080)\n"
-           "  --state-dir DIR      everything that is kept (/var/lib/opensandbox, else "
-           "~/.opensandbox)\n"
-           "  --log-format FORMAT  text or json (text)\n"
-           "  --log-level LEVEL    debug, info, warning or error (info)\n"
+           "The lifecycle server: creates, runs and removes sandboxes over HTTP.\n" +
+           options::help_rows(serve_table(none), kColumn) +
            "When it is ready it prints `listening on http://HOST:PORT` on standard output.\n"
            "Exit codes: 0 after SIGTERM or SIGINT, 1 when it cannot start, 2 for wrong usage.\n";
 }

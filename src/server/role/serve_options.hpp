@@ -22,11 +22,11 @@ struct ServeOptions {
     std::optional<log::Level> log_level;
 };
 
-/// `--flag value` and `--flag=value`; the error names the flag.
+/// The error names the flag.
 Result<ServeOptions> parse_serve_options(const std::vector<std::string>& arguments);
 
 void apply(const ServeOptions& options, Config& config);
 
-const char* serve_usage();
+std::string serve_usage();
 
 }  // namespace opensandbox::server

@@ -154,13 +154,6 @@ TEST_CASE("the version is an option and a command") {
     CHECK(parse({"version"}).wants_version);
 }
 
-TEST_CASE("only a slip of the finger gets a suggestion") {
-    CHECK(nearest("--imagee", {"--image", "--env"}) == "--image");
-    CHECK(nearest("lsit", {"list", "get"}) == "list");
-    CHECK(nearest("xyzzy", {"list", "get"}).empty());
-    CHECK(nearest("x", {"ls", "rm"}).empty());
-}
-
 TEST_CASE("a group may stand in another") {
     auto line = parse_well({"command", "session", "create", "sb", "-w", "/tmp"});
     CHECK(line.command->full_name() == "command session create");

@@ -86,7 +86,7 @@ TEST_CASE("copies of a sandbox have its files, environment and limits, each for 
     REQUIRE(succeeded(fixture.create(limited)));
     auto seen = fixture.inspect(limited.id);
     REQUIRE(succeeded(seen));
-    CHECK(seen->pids == 77);
+    CHECK(seen->limits.pids == 77);
     REQUIRE(succeeded(fixture.remove_snapshot(base)));
     CHECK_FALSE(fixture.snapshot_files().empty());
     REQUIRE(succeeded(fixture.destroy(limited.id)));

@@ -23,10 +23,10 @@ namespace {
 CreateRequest asked_for() {
     CreateRequest request;
     request.id = "b7c1f0de-5a3e-4a52-9b55-0d7f3f1f4a11";
-    request.hostname = "box";
-    request.entrypoint = {"tail", "-f", "/dev/null"};
+    request.plan.network.hostname = "box";
+    request.plan.entrypoint = {"tail", "-f", "/dev/null"};
     request.agent_token = "secret";
-    request.layers = {"/var/lib/opensandbox/images/layer"};
+    request.plan.image.layers = {"/var/lib/opensandbox/images/layer"};
     request.volumes = {
         {.name = "data", .source = "/srv/data", .target = "/data", .read_only = true},
         {.name = "fast", .target = "/fast", .size = 1 << 20}};
@@ -94,8 +94,8 @@ TEST_CASE("gvisor: a guest reads what it was given, without what is the host's",
     auto read = parse_guest_request(format_guest_request(asked_for(), filter));
     REQUIRE(read);
     CHECK(read->request.agent_token == "secret");
-    CHECK(read->request.entrypoint == asked_for().entrypoint);
-    CHECK(read->request.layers.empty());
+    CHECK(read->request.plan.entrypoint == asked_for().plan.entrypoint);
+    CHECK(read->request.plan.image.layers.empty());
     REQUIRE(read->request.volumes.size() == 2);
     CHECK(read->request.volumes[0].target == "/data");
     CHECK(read->request.volumes[0].source.empty());

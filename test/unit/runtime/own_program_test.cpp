@@ -114,7 +114,7 @@ TEST_CASE("a slot that is told something else first says so and ends", "[runtime
     auto program = open_own_program();
     REQUIRE(succeeded(program));
     const OwnSlot slot(program->get());
-    REQUIRE(succeeded(send_message(slot.control.get(), encode(SlotReady{}))));
+    REQUIRE(succeeded(send_message(slot.control.get(), encode(BlankReady{}))));
     const Message message = slot.answer();
     REQUIRE(std::holds_alternative<FailedReply>(message));
     CHECK(std::get<FailedReply>(message).error.message() == "slot: unexpected message");

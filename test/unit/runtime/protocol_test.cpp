@@ -15,39 +15,39 @@ CreateRequest sample_create() {
     CreateRequest request;
     request.request = 7;
     request.id = "6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11";
-    request.image = "python:3.11";
-    request.digest = "sha256:abc";
-    request.image_env = {{"PATH", "/bin"}};
-    request.snapshot_layers = {"6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11"};
+    request.plan.image.reference = "python:3.11";
+    request.plan.image.digest = "sha256:abc";
+    request.plan.image.config.env = {{"PATH", "/bin"}};
+    request.plan.snapshot_layers = {"6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11"};
     request.cpu_request = 0.25;
     request.memory_request = 1 << 20;
     request.volumes = {{"data", "/srv/data", "sub", "/data", true, true, true, 0},
                        {"tmpfs", "", "", "/scratch", false, false, false, 1 << 20}};
-    request.claims = {"cache"};
-    request.own_claims = {"cache"};
+    request.plan.claims = {"cache"};
+    request.plan.own_claims = {"cache"};
     request.start_seconds = 10;
     request.hooks = "{}";
-    request.layers = {"/images/b", "/images/a"};
-    request.usr = "/usr";
-    request.env = {{"A", "1"}, {"EMPTY", ""}, {"TEXT", std::string("x\0y", 3)}};
-    request.entrypoint = {"sh", "-c", "true"};
-    request.working_directory = "/srv";
-    request.user = "app:app";
-    request.limits.cpu_cores = 0.5;
-    request.limits.memory_bytes = 1ULL << 33;
-    request.limits.pids = 64;
+    request.plan.image.layers = {"/images/b", "/images/a"};
+    request.plan.image.usr = "/usr";
+    request.plan.environment = {{"A", "1"}, {"EMPTY", ""}, {"TEXT", std::string("x\0y", 3)}};
+    request.plan.entrypoint = {"sh", "-c", "true"};
+    request.plan.image.config.working_directory = "/srv";
+    request.plan.image.config.user = "app:app";
+    request.plan.limits.cpu_cores = 0.5;
+    request.plan.limits.memory_bytes = 1ULL << 33;
+    request.plan.limits.pids = 64;
     request.agent_token = "secret";
-    request.hostname = "6f1c3b1e";
+    request.plan.network.hostname = "6f1c3b1e";
     request.egress = {true, "{}", "token", {{"OPENSANDBOX_EGRESS_X", "1"}}};
     request.authority = "-----BEGIN";
-    request.limits.disk_bytes = 1ULL << 34;
-    request.limits.open_files = 256;
-    request.limits.network_rate = 1 << 20;
-    request.limits.io_read_rate = 1 << 21;
-    request.limits.io_write_rate = 1 << 22;
-    request.no_network = true;
-    request.network = "t/lab";
-    request.published = {8080, 5432};
+    request.plan.limits.disk_bytes = 1ULL << 34;
+    request.plan.limits.open_files = 256;
+    request.plan.limits.network_rate = 1 << 20;
+    request.plan.limits.io_read_rate = 1 << 21;
+    request.plan.limits.io_write_rate = 1 << 22;
+    request.plan.network.none = true;
+    request.plan.network.shared = "t/lab";
+    request.plan.network.published = {8080, 5432};
     return request;
 }
 
@@ -72,10 +72,15 @@ std::vector<Message> samples() {
         FiguresNotice{{1, 2, 3, 4, 5, 6, 0.5, 8, 9, 10, 11, 12, 13}},
         MakeSlot{{1, 2}, true},
         RemoveSlot{{1, 2}},
+        MakeBroker{{1, 2}, 76},
         SlotMade{{1, 2}, 77},
-        SlotFailed{{1, 2}, 78, Error(ErrorCode::io, "step")},
         SlotRemoved{{1, 2}},
-        SlotReady{},
+        BrokerMade{{1, 2}, 79},
+        JobFailed{{1, 2}, 78, Error(ErrorCode::io, "step")},
+        BecomeBlank{},
+        BlankReady{},
+        WarmReady{},
+        SandboxReady{},
         PauseRequest{10, "x"},
         ResumeRequest{11, "x"},
         SnapshotRequest{12, "x", "y", true},
@@ -116,10 +121,10 @@ TEST_CASE("every message comes back as it was sent", "[runtime][protocol]") {
     const auto back = decode(encode(sample_create()));
     REQUIRE(succeeded(back));
     const auto& request = std::get<CreateRequest>(*back);
-    CHECK(request.env == sample_create().env);
-    CHECK(request.layers == sample_create().layers);
-    CHECK(request.limits.cpu_cores == 0.5);
-    CHECK(request.limits.memory_bytes == 1ULL << 33);
+    CHECK(request.plan.environment == sample_create().plan.environment);
+    CHECK(request.plan.image.layers == sample_create().plan.image.layers);
+    CHECK(request.plan.limits.cpu_cores == 0.5);
+    CHECK(request.plan.limits.memory_bytes == 1ULL << 33);
     CHECK(request.agent_token == "secret");
     CHECK(request.egress.wanted);
     CHECK(request.egress.token == "token");
@@ -151,8 +156,8 @@ TEST_CASE("a message of an unknown kind is refused", "[runtime][protocol]") {
 TEST_CASE("a count larger than the message can hold allocates nothing", "[runtime][protocol]") {
     CreateRequest request;
     std::string bytes = encode(request);
-    // Kind, request number and id: then the count of layers.
-    const std::size_t count_at = 1 + 8 + 4;
+    // Kind, request number, id, reference and digest: then the count of layers.
+    const std::size_t count_at = 1 + 8 + 4 + 4 + 4;
     bytes.replace(count_at, 4, "\xff\xff\xff\x7f");
     CHECK_FALSE(succeeded(decode(bytes)));
 }

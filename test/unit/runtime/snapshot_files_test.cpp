@@ -157,14 +157,14 @@ TEST_CASE("what copies start from says what it is a copy of", "[runtime][fork]")
     SnapshotRecord record = sample();
     CHECK_FALSE(parse_snapshot(format_snapshot(record))->source);
     record.source.emplace();
-    record.source->image = record.image;
-    record.source->environment = {{"A", "1"}};
-    record.source->limits.pids = 7;
+    record.source->plan.image = record.image;
+    record.source->plan.environment = {{"A", "1"}};
+    record.source->plan.limits.pids = 7;
     auto back = parse_snapshot(format_snapshot(record));
     REQUIRE(back.has_value());
     REQUIRE(back->source);
-    CHECK(back->source->environment == record.source->environment);
-    CHECK(back->source->limits.pids == 7);
+    CHECK(back->source->plan.environment == record.source->plan.environment);
+    CHECK(back->source->plan.limits.pids == 7);
 }
 
 TEST_CASE("a snapshot remembers what guarded its source", "[runtime][snapshot]") {

@@ -88,9 +88,9 @@ TEST_CASE("an inspection shows what a sandbox is made of", "[runtime][inspect]")
     CHECK(seen->image == "host");
     CHECK(seen->status == "running");
     CHECK(seen->running);
-    CHECK(seen->cpu_cores == 0.5);
-    CHECK(seen->memory_bytes == 256U << 20);
-    CHECK(seen->pids == 4096U);
+    CHECK(seen->limits.cpu_cores == 0.5);
+    CHECK(seen->limits.memory_bytes == 256U << 20);
+    CHECK(seen->limits.pids == 4096U);
     REQUIRE(seen->ports.size() == 1);
     CHECK(seen->ports[0].outside == "127.0.0.1:" + std::to_string(agent->port));
     REQUIRE(seen->addresses.size() == 1);

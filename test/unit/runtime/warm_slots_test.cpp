@@ -16,14 +16,14 @@ CreateRequest request_for(const std::string& image, const std::string& digest) {
     CreateRequest request;
     request.request = 7;
     request.id = "6f1c3b1e-7f5b-4c0e-9a52-0d3b7a0e1f11";
-    request.image = image;
-    request.digest = digest;
-    request.layers = {"/"};
-    request.image_env = {{"PATH", "/bin"}};
-    request.env = {{"PATH", "/bin"}, {"OPENSANDBOX_ID", request.id}};
-    request.entrypoint = {"sleep", "1"};
+    request.plan.image.reference = image;
+    request.plan.image.digest = digest;
+    request.plan.image.layers = {"/"};
+    request.plan.image.config.env = {{"PATH", "/bin"}};
+    request.plan.environment = {{"PATH", "/bin"}, {"OPENSANDBOX_ID", request.id}};
+    request.plan.entrypoint = {"sleep", "1"};
     request.agent_token = "secret";
-    request.hostname = "6f1c3b1e";
+    request.plan.network.hostname = "6f1c3b1e";
     request.warm = "[]";
     request.warm_pool = {1, 4, 60};
     return request;
@@ -49,9 +49,9 @@ TEST_CASE("an image that is to be kept warm gets its slots, without anything of 
     REQUIRE(order);
     CHECK(order->request.id.empty());
     CHECK(order->request.agent_token.empty());
-    CHECK(order->request.hostname.empty());
-    CHECK(order->request.entrypoint.empty());
-    CHECK(order->request.env == order->request.image_env);
+    CHECK(order->request.plan.network.hostname.empty());
+    CHECK(order->request.plan.entrypoint.empty());
+    CHECK(order->request.plan.environment == order->request.plan.image.config.env);
     CHECK(order->request.warm == "[]");
     // One is begun.
     CHECK_FALSE(warm.next(start));
@@ -75,11 +75,11 @@ TEST_CASE("only a request that differs in nothing that is fixed by then takes a 
         change(request);
         return !warm.take(request, start).has_value();
     };
-    CHECK(refused([](CreateRequest& r) { r.digest = "sha256:b"; }));
-    CHECK(refused([](CreateRequest& r) { r.layers = {"/", "/usr"}; }));
-    CHECK(refused([](CreateRequest& r) { r.snapshot_layers = {"s"}; }));
-    CHECK(refused([](CreateRequest& r) { r.user = "1000"; }));
-    CHECK(refused([](CreateRequest& r) { r.working_directory = "/srv"; }));
+    CHECK(refused([](CreateRequest& r) { r.plan.image.digest = "sha256:b"; }));
+    CHECK(refused([](CreateRequest& r) { r.plan.image.layers = {"/", "/usr"}; }));
+    CHECK(refused([](CreateRequest& r) { r.plan.snapshot_layers = {"s"}; }));
+    CHECK(refused([](CreateRequest& r) { r.plan.image.config.user = "1000"; }));
+    CHECK(refused([](CreateRequest& r) { r.plan.image.config.working_directory = "/srv"; }));
     CHECK(refused([](CreateRequest& r) { r.volumes = {{"v", "/v", "", "/v", false}}; }));
     CHECK(refused([](CreateRequest& r) { r.hooks = "{}"; }));
     CHECK(refused([](CreateRequest& r) { r.warm = R"([{"language":"python"}])"; }));
@@ -93,11 +93,11 @@ TEST_CASE("what comes with a sandbox may differ", "[runtime][warm]") {
     fill(warm, start, serial);
     CreateRequest request = request_for("python:latest", "sha256:a");
     request.id = "other";
-    request.env = {{"A", "1"}};
-    request.entrypoint = {"true"};
-    request.limits.memory_bytes = 1 << 20;
+    request.plan.environment = {{"A", "1"}};
+    request.plan.entrypoint = {"true"};
+    request.plan.limits.memory_bytes = 1 << 20;
     request.cpu_request = 2;
-    request.hostname = "other";
+    request.plan.network.hostname = "other";
     request.agent_token = "another";
     CHECK(warm.take(request, start));
 }
@@ -150,7 +150,7 @@ TEST_CASE("slots that nobody wants any more are named once", "[runtime][warm]") 
     CHECK_FALSE(order);
     // Its layers are no longer there.
     CreateRequest removed = request_for("c:1", "sha256:c");
-    removed.layers = {"/no/such/layer"};
+    removed.plan.image.layers = {"/no/such/layer"};
     warm.keep({removed});
     CHECK(warm.surplus(start).empty());
     CHECK_FALSE(warm.next(start));
@@ -271,11 +271,11 @@ TEST_CASE("what hardly comes twice alike is not mounted ahead", "[runtime][warm]
         return !warm.next(start).has_value();
     };
     CHECK_FALSE(never([](CreateRequest&) {}));
-    CHECK(never([](CreateRequest& r) { r.snapshot_layers = {"s"}; }));
+    CHECK(never([](CreateRequest& r) { r.plan.snapshot_layers = {"s"}; }));
     CHECK(never([](CreateRequest& r) { r.volumes = {{"v", "/v", "", "/v", false}}; }));
     CHECK(never([](CreateRequest& r) { r.hooks = "{}"; }));
-    CHECK(never([](CreateRequest& r) { r.network = "/n"; }));
-    CHECK(never([](CreateRequest& r) { r.published = {80}; }));
+    CHECK(never([](CreateRequest& r) { r.plan.network.shared = "/n"; }));
+    CHECK(never([](CreateRequest& r) { r.plan.network.published = {80}; }));
 }
 
 TEST_CASE("images without slots make room for others", "[runtime][warm]") {

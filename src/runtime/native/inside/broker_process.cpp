@@ -7,7 +7,7 @@
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/kernel/own_program.hpp"
 #include "runtime/native/ground/message_socket.hpp"
-#include "runtime/native/inside/slot_agent.hpp"
+#include "runtime/native/inside/slot_process.hpp"
 
 #include <linux/capability.h>
 #include <linux/mount.h>

@@ -98,7 +98,7 @@ std::string format_bundle(const CreateRequest& request) {
     out["ociVersion"] = "1.0.2";
     out["process"] = process();
     out["root"] = json::object{{"path", "/new"}, {"readonly", false}};
-    out["hostname"] = request.hostname;
+    out["hostname"] = request.plan.network.hostname;
     out["mounts"] = mounts(request);
     out["linux"] = json::object{{"namespaces", namespaces()}};
     return json::serialize(out);

@@ -3,7 +3,7 @@
 #include "runtime/native/inside/gvisor_link.hpp"
 #include "runtime/native/inside/gvisor_slot.hpp"
 #include "runtime/native/inside/init_guard.hpp"
-#include "runtime/native/inside/slot_agent.hpp"
+#include "runtime/native/inside/slot_process.hpp"
 
 #include <sys/stat.h>
 
@@ -31,13 +31,14 @@ Result<GuestRequest> read_request() {
 }
 
 /// Connections to published ports come in behind the agent's.
-Result<std::vector<agent::Publication>> listen_for_published(const CreateRequest& request) {
+Result<std::vector<agent::Publication>> listen_for_published(
+    const std::vector<std::uint16_t>& published) {
     std::vector<agent::Publication> out;
-    for (std::size_t i = 0; i < request.published.size(); ++i) {
+    for (std::size_t i = 0; i < published.size(); ++i) {
         auto port = static_cast<std::uint16_t>(gvisor_agent_port + 1 + i);
         auto listener = listen_on(gvisor_agent_address, port);
         if (!listener) return listener.error();
-        out.emplace_back(std::move(*listener), static_cast<std::uint16_t>(request.published[i]));
+        out.emplace_back(std::move(*listener), published[i]);
     }
     return out;
 }
@@ -52,7 +53,7 @@ Result<Beginning> begin_guest() {
     auto listener = listen_on(gvisor_agent_address, port);
     if (!listener) return listener.error();
     out.listener = std::move(*listener);
-    auto published = listen_for_published(out.request);
+    auto published = listen_for_published(out.request.plan.network.published);
     if (!published) return published.error();
     out.publications = std::move(*published);
     out.output.reset(guest_output);
@@ -67,14 +68,14 @@ Result<Beginning> begin_guest() {
 }  // namespace
 
 std::string format_guest_request(CreateRequest request, const std::vector<sock_filter>& filter) {
-    request.layers.clear();
-    request.snapshot_layers.clear();
+    request.plan.image.layers.clear();
+    request.plan.snapshot_layers.clear();
     // Of volumes it needs to know what is where, not whose it is outside.
     for (VolumeMount& volume : request.volumes) {
         volume.source.clear();
         volume.sub_path.clear();
     }
-    request.usr.clear();
+    request.plan.image.usr.clear();
     const std::string message = encode(request);
     const std::uint64_t length = message.size();
     std::string out(reinterpret_cast<const char*>(&length), sizeof length);

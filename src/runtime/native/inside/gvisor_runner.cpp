@@ -4,7 +4,7 @@
 #include "net/task.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/inside/gvisor_slot.hpp"
-#include "runtime/native/inside/slot_agent.hpp"
+#include "runtime/native/inside/slot_process.hpp"
 
 #include <sys/wait.h>
 
@@ -204,7 +204,7 @@ void GvisorRunner::take(const Message& message) {
     if (const auto* done = std::get_if<DoneReply>(&message)) {
         ended_ = static_cast<int>(done->request & 0xff);
     }
-    if (std::holds_alternative<SlotReady>(message) && !ready_) begin_service();
+    if (std::holds_alternative<SandboxReady>(message) && !ready_) begin_service();
 }
 
 void GvisorRunner::begin_service() {
@@ -212,7 +212,7 @@ void GvisorRunner::begin_service() {
     if (!published) fail(request_, published.error());
     ready_ = true;
     // Nobody would know of a sandbox whose spawner died meanwhile.
-    if (!answer(SlotReady{})) ::_exit(1);
+    if (!answer(SandboxReady{})) ::_exit(1);
     ::close(control_descriptor);
 }
 

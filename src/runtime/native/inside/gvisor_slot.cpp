@@ -6,7 +6,7 @@
 #include "runtime/native/inside/gvisor_bundle.hpp"
 #include "runtime/native/inside/gvisor_link.hpp"
 #include "runtime/native/inside/gvisor_runner.hpp"
-#include "runtime/native/inside/slot_agent.hpp"
+#include "runtime/native/inside/slot_process.hpp"
 
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -35,11 +35,11 @@ struct Given {
 };
 
 Result<Given> sort_out(const CreateRequest& request, std::vector<UniqueFd> descriptors) {
-    const bool usr = !request.usr.empty();
+    const bool usr = !request.plan.image.usr.empty();
     const auto from_host =
         std::ranges::count_if(request.volumes, [](const auto& v) { return !v.source.empty(); });
-    const std::size_t expected =
-        4U + (usr ? 1U : 0U) + static_cast<std::size_t>(from_host) + request.published.size();
+    const std::size_t expected = 4U + (usr ? 1U : 0U) + static_cast<std::size_t>(from_host) +
+                                 request.plan.network.published.size();
     if (descriptors.size() != expected) {
         return Error(ErrorCode::protocol, "slot: unexpected descriptors");
     }
@@ -115,7 +115,7 @@ Status prepare(const SlotTerms& terms, const CreateRequest& request, Activation&
     tree.root.reset();
     tree.usr.reset();
     if (auto s = attach_volumes(tree.volumes); !s) return s;
-    if (auto s = write_names(terms, request.hostname); !s) return s;
+    if (auto s = write_names(terms, request.plan.network.hostname); !s) return s;
     if (!terms.address.empty()) {
         if (auto s = limit_network(request); !s) return s.error().within("network");
     }
@@ -143,7 +143,7 @@ std::vector<agent::Publication> relays(const CreateRequest& request, Given& give
         relay.most = most;
     };
     add(std::move(given.listener), gvisor_agent_port, most_connections);
-    for (std::size_t i = 0; i < request.published.size(); ++i)
+    for (std::size_t i = 0; i < request.plan.network.published.size(); ++i)
         add(std::move(given.published[i]), gvisor_agent_port + 1 + i, agent::Publication::kMost);
     return out;
 }

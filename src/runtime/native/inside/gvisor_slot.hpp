@@ -13,7 +13,7 @@ namespace opensandbox::runtime::native {
 [[noreturn]] void run_gvisor_slot(const SlotTerms& terms, std::vector<UniqueFd> programs);
 
 /// The hidden role `guest`: process 1 in gVisor's kernel. Becomes the sandbox's agent; says
-/// SlotReady and, when the entrypoint ended, a DoneReply with its code.
+/// SandboxReady and, when the entrypoint ended, a DoneReply with its code.
 int guest_main(int argc, char** argv);
 
 /// What both say to each other: descriptors of the guest beside control_descriptor.

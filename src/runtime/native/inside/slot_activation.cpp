@@ -112,7 +112,7 @@ Status take_root(const SlotTerms& terms, const CreateRequest& request, Activatio
             return s.error().within(source);
         }
     }
-    if (auto s = place_files(root.get(), terms, request.hostname); !s) return s;
+    if (auto s = place_files(root.get(), terms, request.plan.network.hostname); !s) return s;
     for (std::size_t i = 0; i < parts.volumes.size(); ++i) {
         UniqueFd volume = std::move(parts.volumes[i]);
         if (!volume) {
@@ -195,13 +195,13 @@ Status write_names(const SlotTerms& terms, const std::string& hostname) {
 }
 
 Status limit_network(const CreateRequest& request) {
-    if (!request.no_network && request.limits.network_rate == 0) return {};
+    if (!request.plan.network.none && request.plan.limits.network_rate == 0) return {};
     auto routes = net::RouteSocket::open();
     if (!routes) return routes.error();
     auto link = routes->link_index("eth0");
     if (!link) return link.error();
-    if (request.no_network) return routes->set_down(*link);
-    return routes->limit_rate(*link, request.limits.network_rate);
+    if (request.plan.network.none) return routes->set_down(*link);
+    return routes->limit_rate(*link, request.plan.limits.network_rate);
 }
 
 Result<Activated> become_sandbox(const SlotTerms& terms, const CreateRequest& request,
@@ -214,7 +214,7 @@ Result<Activated> become_sandbox(const SlotTerms& terms, const CreateRequest& re
     if (!terms.address.empty()) {
         if (auto s = limit_network(request); !s) return s.error().within("network");
     }
-    if (auto s = stand_in_for_cgroups(terms, request.limits); !s) {
+    if (auto s = stand_in_for_cgroups(terms, request.plan.limits); !s) {
         return s.error().within("fence in");
     }
     return confine(request, terms.filter);
@@ -223,13 +223,13 @@ Result<Activated> become_sandbox(const SlotTerms& terms, const CreateRequest& re
 Result<Activated> confine(const CreateRequest& request, std::span<const sock_filter> filter) {
     std::string passwd;
     std::string group;
-    if (!request.user.empty()) {
+    if (!request.plan.image.config.user.empty()) {
         passwd = read_file_or_empty("/etc/passwd");
         group = read_file_or_empty("/etc/group");
     }
-    auto user = resolve_user(request.user, passwd, group);
+    auto user = resolve_user(request.plan.image.config.user, passwd, group);
     if (!user) return user.error();
-    if (auto s = fence_in(filter, request.limits.open_files); !s)
+    if (auto s = fence_in(filter, request.plan.limits.open_files); !s)
         return s.error().within("fence in");
     if (auto s = keep_set_id_off_volumes(request.volumes); !s) return s.error().within("volumes");
     Activated result;
@@ -240,16 +240,16 @@ Result<Activated> confine(const CreateRequest& request, std::span<const sock_fil
 }
 
 Environment Activated::environment(const CreateRequest& request) const {
-    Environment out = request.env;
+    Environment out = request.plan.environment;
     set_default(out, "PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
     set_default(out, "HOME", home);
-    set_default(out, "HOSTNAME", request.hostname);
+    set_default(out, "HOSTNAME", request.plan.network.hostname);
     return out;
 }
 
 Status take_names(const SlotTerms& terms, const CreateRequest& request) {
-    const std::string hosts = hosts_text(terms, request.hostname);
-    const std::string name = request.hostname + "\n";
+    const std::string hosts = hosts_text(terms, request.plan.network.hostname);
+    const std::string name = request.plan.network.hostname + "\n";
     for (const auto& [path, text] :
          {std::pair{"/etc/hosts", &hosts}, std::pair{"/etc/hostname", &name}}) {
         const UniqueFd file(::open(path, O_WRONLY | O_TRUNC | O_NOFOLLOW | O_CLOEXEC));

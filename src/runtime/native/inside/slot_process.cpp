@@ -1,23 +1,76 @@
 #include "runtime/native/inside/slot_process.hpp"
 
-#include "agent/api/agent.hpp"
+#include "agent/trust/egress_certificate.hpp"
+#include "base/log.hpp"
 #include "base/program_text.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/kernel/own_program.hpp"
+#include "runtime/native/ground/kernel/sanitizer_reports.hpp"
+#include "runtime/native/ground/kernel/signals.hpp"
+#include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/inside/gvisor_slot.hpp"
-#include "runtime/native/inside/slot_agent.hpp"
 
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
+#include <csignal>
+#include <cstring>
 #include <fcntl.h>
+#include <sstream>
 #include <unistd.h>
 
 namespace opensandbox::runtime::native {
 
 namespace {
+
+/// Overwrites the command line that the spawner was started with: it names paths of the host, and
+/// everybody inside can read it.
+void rename_process(std::string_view name) {
+    ::prctl(PR_SET_NAME, "opensandbox");
+    const std::string stat = read_file_or_empty("/proc/self/stat");
+    // Fields 48 and 49, counted from the one after the command's closing parenthesis, the third.
+    std::istringstream fields(stat.substr(std::min(stat.size(), stat.rfind(')') + 1)));
+    std::string skipped;
+    for (int field = 3; field < 48; ++field)
+        fields >> skipped;
+    std::uintptr_t begin = 0;
+    std::uintptr_t end = 0;
+    if (!(fields >> begin >> end) || begin == 0 || end <= begin + name.size()) return;
+    auto* text = reinterpret_cast<char*>(begin);  // NOLINT: the kernel gives it as a number
+    std::memset(text, 0, end - begin);
+    std::memcpy(text, name.data(), name.size());
+}
+
+/// A hook is named already.
+Error explain(const Error& error) {
+    if (error.wire().empty()) return error.within("entrypoint");
+    return error.as("NATIVE::" + error.wire());
+}
+
+/// Whether the entrypoint is only there to wait, as clients send it who need none: the agent waits
+/// as well by itself. That is a process and a third of a megabyte less for each such sandbox, and
+/// images can be used that have not even that program.
+bool only_waits(const std::vector<std::string>& entrypoint) {
+    static constexpr std::array<std::string_view, 3> kWait{"tail", "-f", "/dev/null"};
+    return std::ranges::equal(entrypoint, kWait);
+}
+
+/// What intercepts its HTTPS signs for the servers: its programs are to take that.
+void trust_authority(const std::string& authority, Environment& environment) {
+    if (authority.empty()) return;
+    const agent::EgressCertificate certificate;
+    if (!certificate.place(authority)) {
+        log::warn("programs cannot trust egress control: its certificate has no place");
+        return;
+    }
+    agent::Environment trusting(environment);
+    certificate.trust(trusting);
+    environment = trusting.pairs();
+}
 
 constexpr std::chrono::seconds program_timeout{60};
 
@@ -26,14 +79,12 @@ bool has_source(const VolumeMount& volume) {
 }
 
 /// Listeners in the host's network that the agent hands on to ports of the sandbox.
-std::vector<agent::Publication> publications(const CreateRequest& request,
+std::vector<agent::Publication> publications(const std::vector<std::uint16_t>& published,
                                              std::vector<UniqueFd>& descriptors) {
     std::vector<agent::Publication> out;
-    const std::size_t first = descriptors.size() - request.published.size();
-    for (std::size_t i = 0; i < request.published.size(); ++i) {
-        out.emplace_back(std::move(descriptors[first + i]),
-                         static_cast<std::uint16_t>(request.published[i]));
-    }
+    const std::size_t first = descriptors.size() - published.size();
+    for (std::size_t i = 0; i < published.size(); ++i)
+        out.emplace_back(std::move(descriptors[first + i]), published[i]);
     return out;
 }
 
@@ -43,10 +94,10 @@ Beginning begin(const SlotTerms& terms) {
     Message message = next_message(&descriptors);
     auto* request = std::get_if<CreateRequest>(&message);
     if (!request) fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
-    const std::size_t volumes_at = request->usr.empty() ? 3 : 4;
+    const std::size_t volumes_at = request->plan.image.usr.empty() ? 3 : 4;
     const auto from_host =
         static_cast<std::size_t>(std::ranges::count_if(request->volumes, has_source));
-    if (descriptors.size() != volumes_at + from_host + request->published.size()) {
+    if (descriptors.size() != volumes_at + from_host + request->plan.network.published.size()) {
         fail(0, Error(ErrorCode::protocol, "slot: unexpected descriptors"));
     }
     Activation parts;
@@ -58,7 +109,7 @@ Beginning begin(const SlotTerms& terms) {
     auto activated = become_sandbox(terms, *request, std::move(parts));
     if (!activated) fail(request->request, activated.error());
     Beginning out;
-    out.publications = publications(*request, descriptors);
+    out.publications = publications(request->plan.network.published, descriptors);
     out.request = std::move(*request);
     out.activated = std::move(*activated);
     out.listener = std::move(descriptors[0]);
@@ -73,7 +124,7 @@ void start_programs(Beginning& beginning) {
     if (!programs) fail(0, programs.error());
     agent::WarmInterpreter::Place place;
     place.environment = agent::Environment(beginning.activated.environment(beginning.request));
-    const std::string& directory = beginning.request.working_directory;
+    const std::string& directory = beginning.request.plan.image.config.working_directory;
     struct stat info{};
     if (!directory.empty() && ::stat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
         place.directory = directory;
@@ -97,7 +148,7 @@ void map_program() {
 /// Waits for the sandbox that this will be.
 void await_owner(const SlotTerms& terms, Beginning& beginning) {
     map_program();
-    if (!answer(SlotReady{})) ::_exit(1);
+    if (!answer(WarmReady{})) ::_exit(1);
     Message message = next_message(nullptr);
     auto* request = std::get_if<CreateRequest>(&message);
     if (!request || request->id.empty()) {
@@ -110,6 +161,70 @@ void await_owner(const SlotTerms& terms, Beginning& beginning) {
 }
 
 }  // namespace
+
+Status settle_process() {
+    const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0) return last_error("open /dev/null");
+    keep_sanitizer_reports();
+    for (const int fd : {0, 1, 2})
+        ::dup2(null, fd);
+    ::close(null);
+    reset_signals();
+    ::setsid();
+    ::umask(022);
+    rename_process("opensandbox exec");
+    // 1 and not 0: where core_pattern names a program the kernel starts it at every other limit, as
+    // root of the host. The filter keeps it there.
+    const rlimit no_core{1, 1};
+    return check(::setrlimit(RLIMIT_CORE, &no_core), "limit core files");
+}
+
+Status answer(const Message& message) {
+    return send_message(control_descriptor, encode(message));
+}
+
+void fail(std::uint64_t request, const Error& error) {
+    (void)answer(FailedReply{request, error});
+    ::_exit(1);
+}
+
+Message next_message(std::vector<UniqueFd>* descriptors) {
+    auto received = receive_message(control_descriptor);
+    if (!received || received->closed) ::_exit(0);
+    auto message = decode(received->bytes);
+    if (!message) fail(0, message.error());
+    if (descriptors) *descriptors = std::move(received->descriptors);
+    ::explicit_bzero(received->bytes.data(), received->bytes.size());
+    return std::move(*message);
+}
+
+agent::AgentOptions agent_options(Beginning beginning) {
+    CreateRequest& request = beginning.request;
+    agent::AgentOptions options;
+    options.listener = std::move(beginning.listener);
+    options.output_log = std::move(beginning.output);
+    options.publications = std::move(beginning.publications);
+    options.warm = std::move(beginning.warm);
+    options.access_token = std::move(request.agent_token);
+    options.environment = beginning.activated.environment(request);
+    trust_authority(request.authority, options.environment);
+    options.working_directory = std::move(request.plan.image.config.working_directory);
+    options.uid = beginning.activated.uid;
+    options.gid = beginning.activated.gid;
+    options.init = true;
+    if (!only_waits(request.plan.entrypoint))
+        options.entrypoint = std::move(request.plan.entrypoint);
+    options.hooks = std::move(request.hooks);
+    if (beginning.brokered) options.isolation_host = control_descriptor;
+    options.on_ready = [number = request.request,
+                        keep = beginning.keep_control || beginning.brokered](const Status& status) {
+        if (!status) fail(number, explain(status.error()));
+        // Nobody would know of a sandbox whose spawner died meanwhile.
+        if (!answer(SandboxReady{})) ::_exit(1);
+        if (!keep) ::close(control_descriptor);
+    };
+    return options;
+}
 
 void run_slot(int program, UniqueFd control) {
     auto own = keep_for_new_program(std::array{control.get()}, program);
@@ -129,9 +244,10 @@ int slot_main(int, char**) {
     if (!terms) fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
     // The maker connects its network, then says so.
     std::vector<UniqueFd> programs;
-    (void)next_message(&programs);
+    if (!std::holds_alternative<BecomeBlank>(next_message(&programs)))
+        fail(0, Error(ErrorCode::protocol, "slot: unexpected message"));
     if (auto status = become_blank(*terms); !status) fail(0, status.error());
-    if (!answer(SlotReady{})) return 1;
+    if (!answer(BlankReady{})) return 1;
     if (terms->gvisor) run_gvisor_slot(*terms, std::move(programs));
 
     Beginning beginning = begin(*terms);

@@ -1,9 +1,13 @@
 #pragma once
 
+#include "agent/api/agent.hpp"
+#include "agent/code/drivers/warm_interpreter.hpp"
 #include "base/unique_fd.hpp"
 #include "runtime/native/records/protocol.hpp"
 
+#include <cstdint>
 #include <span>
+#include <vector>
 
 namespace opensandbox::runtime::native {
 
@@ -15,11 +19,11 @@ inline constexpr int control_descriptor = 3;
 /// `program`, this executable (ground/kernel/own_program.hpp), anew in the role `slot`.
 [[noreturn]] void run_slot(int program, UniqueFd control);
 
-/// The hidden role `slot`: takes its SlotTerms, turns blank, says SlotReady, waits for a
+/// The hidden role `slot`: takes its SlotTerms, turns blank, says BlankReady, waits for a
 /// CreateRequest with descriptors {listener, overlay, output log[, overlay of /usr], volumes…,
 /// listeners of published ports…},
 /// turns into that sandbox, runs the agent and ends with its code. Where the request names programs
-/// to start ahead and no sandbox, it starts them, says SlotReady and waits for a second
+/// to start ahead and no sandbox, it starts them, says WarmReady and waits for a second
 /// CreateRequest, which says whose it is. Every failure is answered with a FailedReply that names
 /// the step; the end of the control socket ends a slot that is nobody's.
 int slot_main(int argc, char** argv);
@@ -53,5 +57,32 @@ Status limit_network(const CreateRequest& request);
 Result<Activated> confine(const CreateRequest& request, std::span<const sock_filter> filter);
 /// Writes the names of a sandbox whose slot was already one without a name.
 Status take_names(const SlotTerms& terms, const CreateRequest& request);
+
+// The process that becomes a sandbox's agent does the rest in a slot and in gVisor's kernel alike.
+
+/// What a blank was told to become.
+struct Beginning {
+    CreateRequest request;
+    Activated activated;
+    UniqueFd listener;  ///< empty: the agent makes its own
+    UniqueFd output;
+    std::vector<agent::Publication> publications;
+    std::vector<agent::WarmInterpreter> warm;
+    bool keep_control = false;  ///< control_descriptor stays open when it is ready
+    bool brokered = false;      ///< and is where the agent asks for a broker
+};
+
+/// An agent that says SandboxReady when a command works, or a FailedReply.
+agent::AgentOptions agent_options(Beginning beginning);
+
+/// By control_descriptor.
+Status answer(const Message& message);
+[[noreturn]] void fail(std::uint64_t request, const Error& error);
+/// The next message, or the end of this process: without its maker a slot has no purpose.
+Message next_message(std::vector<UniqueFd>* descriptors);
+
+/// Standard streams that lead nowhere, no signal handling, a session of its own, another command
+/// line, no core files.
+Status settle_process();
 
 }  // namespace opensandbox::runtime::native

@@ -81,7 +81,7 @@ void apply_network(const json::object& object, const SandboxDescription& descrip
                                host + ":" + std::to_string(outside));
     }
     const std::string address = value_of(json::get_string(object, "address"));
-    const bool none = description.no_network || address.empty();
+    const bool none = description.plan.network.none || address.empty();
     out.network_mode = none ? "none" : "native";
     if (none) return;
     const std::string address6 = value_of(json::get_string(object, "address6"));
@@ -91,8 +91,8 @@ void apply_network(const json::object& object, const SandboxDescription& descrip
     };
     add("native");
     // Behind the tenant's name.
-    if (!description.network.empty())
-        add(description.network.substr(description.network.rfind('/') + 1));
+    if (!description.plan.network.shared.empty())
+        add(description.plan.network.shared.substr(description.plan.network.shared.rfind('/') + 1));
 }
 
 }  // namespace
@@ -133,7 +133,7 @@ Result<Inspection> parse_view(std::string_view text) {
     Inspection out;
     out.object_id = value_of(json::get_string(object, "id"));
     out.name = "pid " + std::to_string(value_of(json::get_integer(object, "pid")));
-    out.image = description->image.reference;
+    out.image = description->plan.image.reference;
     out.running = true;
     out.paused = value_of(json::get_bool(object, "paused"));
     out.status = out.paused ? "paused" : "running";
@@ -143,17 +143,11 @@ Result<Inspection> parse_view(std::string_view text) {
     out.oom_killed = out.usage.oom_kills > 0;
     out.created_at = description->created_at;
     out.started_at = description->created_at;
-    if (description->limits.cpu_cores > 0) out.cpu_cores = description->limits.cpu_cores;
-    if (description->limits.memory_bytes > 0) out.memory_bytes = description->limits.memory_bytes;
-    if (description->limits.pids > 0) out.pids = description->limits.pids;
-    const ResourceLimits& limits = description->limits;
-    if (limits.disk_bytes > 0) out.disk_bytes = limits.disk_bytes;
-    if (limits.open_files > 0) out.open_files = limits.open_files;
-    if (limits.network_rate > 0) out.network_rate = limits.network_rate;
+    out.limits = description->plan.limits;
     apply_network(object, *description, out);
     const std::string off = value_of(json::get_string(object, "off"));
     if (!off.empty()) out.labels.emplace_back("off-on-this-host", off);
-    out.environment = std::move(description->environment);
+    out.environment = std::move(description->plan.environment);
     apply_exit(object, out);
     return out;
 }

@@ -12,6 +12,10 @@ constexpr std::size_t max_elements = 10'000;
 
 void fields(auto& a, VolumeMount& m);
 void fields(auto& a, CreateRequest& m);
+void fields(auto& a, ResourceLimits& m);
+void fields(auto& a, NetworkChoice& m);
+void fields(auto& a, ImageOrigin& m);
+void fields(auto& a, SandboxPlan& m);
 void fields(auto& a, EgressTerms& m);
 void fields(auto& a, sock_filter& m);
 
@@ -53,6 +57,10 @@ class Writer {
     }
     void put(VolumeMount& volume) { fields(*this, volume); }
     void put(CreateRequest& request) { fields(*this, request); }
+    void put(ResourceLimits& limits) { fields(*this, limits); }
+    void put(NetworkChoice& network) { fields(*this, network); }
+    void put(ImageOrigin& image) { fields(*this, image); }
+    void put(SandboxPlan& plan) { fields(*this, plan); }
     void put(EgressTerms& terms) { fields(*this, terms); }
     void put(sock_filter& instruction) { fields(*this, instruction); }
     void put(std::optional<Exit>& exit);
@@ -93,8 +101,9 @@ class Reader {
     void put(std::vector<T>& list) {
         std::uint32_t size = 0;
         put(size);
-        // Every element takes at least the four bytes of a length.
-        if (size > max_elements || size > in_.size() / 4) good_ = false;
+        // An element that is no number takes at least the four bytes of a length.
+        constexpr std::size_t least = std::is_arithmetic_v<T> ? sizeof(T) : 4;
+        if (size > max_elements || size > in_.size() / least) good_ = false;
         for (std::uint32_t i = 0; good_ && i < size; ++i)
             put(list.emplace_back());
     }
@@ -115,6 +124,10 @@ class Reader {
     }
     void put(VolumeMount& volume) { fields(*this, volume); }
     void put(CreateRequest& request) { fields(*this, request); }
+    void put(ResourceLimits& limits) { fields(*this, limits); }
+    void put(NetworkChoice& network) { fields(*this, network); }
+    void put(ImageOrigin& image) { fields(*this, image); }
+    void put(SandboxPlan& plan) { fields(*this, plan); }
     void put(EgressTerms& terms) { fields(*this, terms); }
     void put(sock_filter& instruction) { fields(*this, instruction); }
     void put(std::optional<Exit>& exit);
@@ -158,14 +171,28 @@ void fields(auto& a, HelloReply& m) {
     put_all(a, m.version, m.program, m.address_range, m.address_range6, m.publish_host, m.runsc,
             m.off);
 }
+void fields(auto& a, ResourceLimits& m) {
+    put_all(a, m.cpu_cores);
+    for (const model::LimitRow& row : model::kLimits)
+        a.put(m.*row.member);
+}
+void fields(auto& a, NetworkChoice& m) {
+    // Whether it was chosen has played its part.
+    put_all(a, m.none, m.shared, m.hostname, m.published);
+}
+void fields(auto& a, ImageOrigin& m) {
+    // The image's own program and labels have played their part.
+    put_all(a, m.reference, m.digest, m.layers, m.usr, m.config.env, m.config.user,
+            m.config.working_directory);
+}
+void fields(auto& a, SandboxPlan& m) {
+    put_all(a, m.image, m.snapshot_layers, m.environment, m.entrypoint, m.limits, m.network,
+            m.claims, m.own_claims);
+}
 void fields(auto& a, CreateRequest& m) {
-    put_all(a, m.request, m.id, m.image, m.digest, m.image_env, m.layers, m.snapshot_layers, m.usr,
-            m.env, m.entrypoint, m.working_directory, m.user, m.limits.cpu_cores,
-            m.limits.memory_bytes, m.limits.pids, m.limits.disk_bytes, m.limits.open_files,
-            m.limits.network_rate, m.limits.io_read_rate, m.limits.io_write_rate, m.cpu_request,
-            m.memory_request, m.volumes, m.claims, m.own_claims, m.start_seconds, m.hooks,
-            m.agent_token, m.hostname, m.no_network, m.network, m.published, m.warm,
-            m.warm_pool.size, m.warm_pool.max, m.warm_pool.idle_seconds, m.egress, m.authority);
+    put_all(a, m.request, m.id, m.plan, m.cpu_request, m.memory_request, m.volumes, m.start_seconds,
+            m.hooks, m.agent_token, m.warm, m.warm_pool.size, m.warm_pool.max,
+            m.warm_pool.idle_seconds, m.egress, m.authority);
 }
 void fields(auto& a, EgressTerms& m) {
     put_all(a, m.wanted, m.policy, m.token, m.environment);
@@ -217,14 +244,25 @@ void fields(auto& a, SlotMade& m) {
     fields(a, m.slot);
     put_all(a, m.pid);
 }
-void fields(auto& a, SlotFailed& m) {
+void fields(auto& a, MakeBroker& m) {
+    fields(a, m.slot);
+    put_all(a, m.pid);
+}
+void fields(auto& a, BrokerMade& m) {
+    fields(a, m.slot);
+    put_all(a, m.pid);
+}
+void fields(auto& a, JobFailed& m) {
     fields(a, m.slot);
     put_all(a, m.pid, m.error);
 }
 void fields(auto& a, SlotRemoved& m) {
     fields(a, m.slot);
 }
-void fields(auto&, SlotReady&) {}
+void fields(auto&, BecomeBlank&) {}
+void fields(auto&, BlankReady&) {}
+void fields(auto&, WarmReady&) {}
+void fields(auto&, SandboxReady&) {}
 void fields(auto& a, sock_filter& m) {
     put_all(a, m.code, m.jt, m.jf, m.k);
 }

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "runtime/native/records/pool_settings.hpp"
+#include "runtime/native/records/sandbox_plan.hpp"
 #include "runtime/runtime.hpp"
 
 #include <linux/filter.h>
@@ -19,13 +20,11 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 7;
+inline constexpr std::uint32_t protocol_version = 8;
 
 /// A server of another version sends this to a spawner, because the messages of both may have
 /// nothing in common. Spawners older than the signal die of it, which costs no sandbox either.
 inline constexpr int hand_over_signal = SIGUSR1;
-
-using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// Which slot: `serial` is never used twice while anything of it may remain and names its kernel
 /// objects; `index` is its address and its id range.
@@ -77,31 +76,15 @@ struct EgressTerms {
 struct CreateRequest {
     std::uint64_t request = 0;
     std::string id;
-    std::string image;                         ///< reference, to be shown
-    std::string digest;                        ///< of what it names now
-    Environment image_env;                     ///< the image's own, for what starts from a snapshot
-    std::vector<std::string> layers;           ///< the image's directories, uppermost first
-    std::vector<std::string> snapshot_layers;  ///< over those: names, uppermost first
-    std::string usr;  ///< the host's /usr for the built-in image, else empty
-    Environment env;  ///< image's and request's, merged
-    std::vector<std::string> entrypoint;
-    std::string working_directory;
-    std::string user;  ///< as in the image config; resolved inside
-    ResourceLimits limits;
+    SandboxPlan plan;                  ///< what is written down of it
     double cpu_request = 0;            ///< cores to weigh by; 0: the default
     std::uint64_t memory_request = 0;  ///< bytes to spare when memory is short; 0: none
     std::vector<VolumeMount> volumes;
-    std::vector<std::string> claims;      ///< named volumes among them
-    std::vector<std::string> own_claims;  ///< those that go with the sandbox
-    std::uint32_t start_seconds = 0;      ///< that a hook may take before it answers
-    std::string hooks;                    ///< OPENSANDBOX_LIFECYCLE for the agent, or empty
+    std::uint32_t start_seconds = 0;  ///< that a hook may take before it answers
+    std::string hooks;                ///< OPENSANDBOX_LIFECYCLE for the agent, or empty
     std::string agent_token;
-    std::string hostname;
-    bool no_network = false;
-    std::string network;                   ///< shared one, with its tenant; empty: none
-    std::vector<std::uint32_t> published;  ///< its ports that get one of the host's
-    std::string warm;                      ///< programs started ahead in its slots, JSON, or empty
-    PoolSettings warm_pool{0, 0, 60};      ///< how many such slots
+    std::string warm;                  ///< programs started ahead in its slots, JSON, or empty
+    PoolSettings warm_pool{0, 0, 60};  ///< how many such slots
     EgressTerms egress;
     std::string authority;  ///< PEM; what its programs are to trust besides: of the interceptor
 };
@@ -200,14 +183,22 @@ struct FiguresNotice {
     Figures figures;
 };
 
-/// Spawner to worker: make a blank, or remove all that a slot had. Worker to slot: turn blank.
+/// Spawner to worker: make a blank. Answered by a SlotMade or a JobFailed.
 struct MakeSlot {
     SlotId slot;
     bool usr = false;  ///< with an overlay over the host's /usr
 };
+/// Spawner to worker: remove all that a slot had. Answered by a SlotRemoved or a JobFailed.
 struct RemoveSlot {
     SlotId slot;
     bool files = false;  ///< also from the disk; else they are put aside
+};
+
+/// Spawner to worker, with descriptors: control socket of a sandbox's agent, pidfd of that. Make a
+/// broker for it. Answered by a BrokerMade or a JobFailed.
+struct MakeBroker {
+    SlotId slot;
+    std::int32_t pid = 0;  ///< of the agent
 };
 
 /// Worker to spawner, with descriptors: control socket, pidfd, user namespace, slot
@@ -216,13 +207,19 @@ struct SlotMade {
     SlotId slot;
     std::int32_t pid = 0;
 };
-struct SlotFailed {
+struct SlotRemoved {
+    SlotId slot;
+};
+/// With a pidfd of it.
+struct BrokerMade {
+    SlotId slot;
+    std::int32_t pid = 0;
+};
+/// Whatever was to be done to the slot.
+struct JobFailed {
     SlotId slot;
     std::int32_t pid = 0;  ///< cloned for it and killed, for its parent to reap; or 0
     Error error;
-};
-struct SlotRemoved {
-    SlotId slot;
 };
 
 /// Spawner to resolver: the sandbox at this address goes by these names in this network; without
@@ -275,16 +272,23 @@ struct SlotTerms {
     std::vector<sock_filter> filter;
 };
 
-/// Slot to its maker: the blank waits; or to the spawner: a command works.
-struct SlotReady {};
+/// Maker to slot: its link is there, turn blank. Under gVisor with its programs as descriptors.
+struct BecomeBlank {};
+/// Slot to its maker: the blank waits to be told what it will be.
+struct BlankReady {};
+/// Slot to spawner: the programs of its image run, it waits to be told whose it will be.
+struct WarmReady {};
+/// Slot to spawner, and gVisor's guest to its slot: a command works.
+struct SandboxReady {};
 
 using Message =
     std::variant<Hello, HelloReply, CreateRequest, CreateReply, DestroyRequest, ListRequest,
                  ObservedReply, DoneReply, FailedReply, ExitNotice, FiguresNotice, MakeSlot,
-                 RemoveSlot, SlotMade, SlotFailed, SlotRemoved, SlotReady, PauseRequest,
-                 ResumeRequest, SnapshotRequest, RemoveSnapshotRequest, LogsRequest, InspectRequest,
-                 TextReply, SlotsRequest, NetworkMember, WarmImages, EnforcerStart, GuardRequest,
-                 ReleaseRequest, SettleRequest, SlotTerms>;
+                 RemoveSlot, MakeBroker, SlotMade, SlotRemoved, BrokerMade, JobFailed, BecomeBlank,
+                 BlankReady, WarmReady, SandboxReady, PauseRequest, ResumeRequest, SnapshotRequest,
+                 RemoveSnapshotRequest, LogsRequest, InspectRequest, TextReply, SlotsRequest,
+                 NetworkMember, WarmImages, EnforcerStart, GuardRequest, ReleaseRequest,
+                 SettleRequest, SlotTerms>;
 
 std::string encode(const Message& message);
 

@@ -14,151 +14,87 @@ namespace {
 
 constexpr const char* file_name = "description.json";
 
-/// The member, or the default; the first that has a wrong type is remembered.
-template <class T>
-T take(Result<std::optional<T>> found, Status& status) {
-    if (!found) {
-        if (status) status = found.error();
-        return {};
-    }
-    return std::move(*found).value_or(T());
-}
+constexpr auto image_members = [](auto& walker, auto& origin) {
+    walker.put("reference", origin.reference);
+    walker.put("digest", origin.digest);
+    walker.put("layers", origin.layers);
+    walker.put("usr", origin.usr);
+    walker.put("env", origin.config.env);
+    walker.put("user", origin.config.user);
+    walker.put("workingDirectory", origin.config.working_directory);
+    walker.put("entrypoint", origin.config.entrypoint);
+    walker.put("cmd", origin.config.cmd);
+};
 
-using Ports = std::vector<std::pair<std::uint16_t, std::uint16_t>>;
+constexpr auto egress_members = [](auto& walker, auto& terms) {
+    if (!walker.given("networkPolicy", terms.wanted)) return;
+    walker.put("networkPolicy", terms.policy);
+    walker.put("egressEnvironment", terms.environment);
+};
 
-Result<Ports> take_ports(const json::object& object) {
-    Ports ports;
-    const auto* list = json::find(object, "published");
-    if (!list) return ports;
-    const Error malformed(ErrorCode::invalid_argument, "published: must be pairs of ports");
-    if (!list->is_array()) return malformed;
-    const auto port_of = [](const json::value& value) -> std::uint16_t {
-        const std::int64_t number = value.is_int64() ? value.get_int64() : 0;
-        return number > 0 && number <= 65'535 ? static_cast<std::uint16_t>(number) : 0;
-    };
-    for (const json::value& item : list->get_array()) {
-        if (!item.is_array() || item.get_array().size() != 2) return malformed;
-        ports.emplace_back(port_of(item.get_array()[0]), port_of(item.get_array()[1]));
-        if (ports.back().first == 0 || ports.back().second == 0) return malformed;
-    }
-    return ports;
-}
+constexpr auto limit_members = [](auto& walker, auto& limits) {
+    walker.put("cpuCores", limits.cpu_cores);
+    for (const model::LimitRow& row : model::kLimits)
+        walker.put(json::Field(row.record), limits.*row.member);
+};
+
+constexpr auto description_members = [](auto& walker, auto& description) {
+    auto& plan = description.plan;
+    walker.object("image", plan.image, image_members);
+    walker.put("snapshotLayers", plan.snapshot_layers);
+    walker.put("environment", plan.environment);
+    walker.put("entrypoint", plan.entrypoint);
+    limit_members(walker, plan.limits);
+    walker.put("hostname", plan.network.hostname);
+    walker.put("network", plan.network.shared);
+    walker.put("noNetwork", plan.network.none);
+    egress_members(walker, description.egress);
+    walker.put("published", description.published, PortPairsForm());
+    walker.put("claims", plan.claims);
+    walker.put("ownClaims", plan.own_claims);
+    walker.put("createdAt", description.created_at, TicksForm());
+};
 
 }  // namespace
 
+json::object to_json(const ImageOrigin& origin) {
+    return json::write_fields(origin, image_members);
+}
+
+Result<ImageOrigin> parse_origin(const json::object& object) {
+    return read_record<ImageOrigin>(object, image_members);
+}
+
 SandboxDescription describe(const CreateRequest& request) {
     SandboxDescription out;
-    out.image.reference = request.image;
-    out.image.digest = request.digest;
-    out.image.layers = request.layers;
-    out.image.usr = request.usr;
-    out.image.config.env = request.image_env;
-    out.image.config.user = request.user;
-    out.image.config.working_directory = request.working_directory;
-    out.snapshot_layers = request.snapshot_layers;
-    out.environment = request.env;
-    out.entrypoint = request.entrypoint;
-    out.limits = request.limits;
-    out.claims = request.claims;
-    out.own_claims = request.own_claims;
-    out.hostname = request.hostname;
-    out.network = request.network;
-    out.no_network = request.no_network;
+    out.plan = request.plan;
     out.created_at = now();
     return out;
 }
 
 void add_egress(const EgressTerms& terms, json::object& out) {
-    if (!terms.wanted) return;
-    json::object settings;
-    for (const auto& [name, value] : terms.environment)
-        settings[name] = value;
-    out["networkPolicy"] = terms.policy;
-    out["egressEnvironment"] = std::move(settings);
+    for (auto& member : json::write_fields(terms, egress_members))
+        out[member.key()] = std::move(member.value());
 }
 
 Result<EgressTerms> parse_egress(const json::object& object) {
-    EgressTerms out;
-    Status status;
-    out.wanted = json::find(object, "networkPolicy") != nullptr;
-    out.policy = take(json::get_string(object, "networkPolicy"), status);
-    out.environment = take(json::get_string_map(object, "egressEnvironment"), status);
-    if (!status) return status.error();
-    return out;
+    return read_record<EgressTerms>(object, egress_members);
 }
 
 std::string format_description(const SandboxDescription& description) {
-    json::object environment;
-    for (const auto& [name, value] : description.environment)
-        environment[name] = value;
-    json::object out;
-    out["image"] = to_json(description.image);
-    out["snapshotLayers"] = to_json(description.snapshot_layers);
-    out["environment"] = std::move(environment);
-    out["entrypoint"] = to_json(description.entrypoint);
-    out["cpuCores"] = description.limits.cpu_cores;
-    out["memoryBytes"] = description.limits.memory_bytes;
-    out["pids"] = description.limits.pids;
-    out["diskBytes"] = description.limits.disk_bytes;
-    out["openFiles"] = description.limits.open_files;
-    out["networkRate"] = description.limits.network_rate;
-    out["ioReadRate"] = description.limits.io_read_rate;
-    out["ioWriteRate"] = description.limits.io_write_rate;
-    out["hostname"] = description.hostname;
-    out["network"] = description.network;
-    out["noNetwork"] = description.no_network;
-    add_egress(description.egress, out);
-    json::array published;
-    for (const auto& [inside, outside] : description.published)
-        published.push_back({inside, outside});
-    out["published"] = std::move(published);
-    out["claims"] = to_json(description.claims);
-    out["ownClaims"] = to_json(description.own_claims);
-    out["createdAt"] = description.created_at.time_since_epoch().count();
-    return json::serialize(out);
+    return json::serialize(json::write_fields(description, description_members));
 }
 
 Result<SandboxDescription> parse_description(std::string_view text) {
     auto document = json::parse(text);
     if (!document) return document.error();
-    if (!document->is_object() || !json::find(document->get_object(), "image") ||
-        !json::find(document->get_object(), "image")->is_object()) {
+    const json::object* record = document->if_object();
+    if (!record || !json::find(*record, "image"))
         return Error(ErrorCode::invalid_argument, "image: must be an object");
-    }
-    const json::object& object = document->get_object();
-    auto origin = parse_origin(json::find(object, "image")->get_object());
-    if (!origin) return origin.error().within("image");
-    SandboxDescription out;
-    Status status;
-    out.image = std::move(*origin);
-    out.snapshot_layers = take(json::get_strings(object, "snapshotLayers"), status);
-    out.environment = take(json::get_string_map(object, "environment"), status);
-    out.entrypoint = take(json::get_strings(object, "entrypoint"), status);
-    out.claims = take(json::get_strings(object, "claims"), status);
-    out.own_claims = take(json::get_strings(object, "ownClaims"), status);
-    const auto number = [&](const char* name) {
-        return static_cast<std::uint64_t>(take(json::get_integer(object, name), status));
-    };
-    out.limits.disk_bytes = number("diskBytes");
-    out.limits.open_files = number("openFiles");
-    out.limits.network_rate = number("networkRate");
-    out.limits.io_read_rate = number("ioReadRate");
-    out.limits.io_write_rate = number("ioWriteRate");
-    out.hostname = take(json::get_string(object, "hostname"), status);
-    out.network = take(json::get_string(object, "network"), status);
-    out.no_network = take(json::get_bool(object, "noNetwork"), status);
-    auto egress = parse_egress(object);
-    if (!egress) return egress.error();
-    out.egress = std::move(*egress);
-    auto published = take_ports(object);
-    if (!published) return published.error();
-    out.published = std::move(*published);
-    out.limits.cpu_cores = take(json::get_number(object, "cpuCores"), status);
-    out.limits.memory_bytes = number("memoryBytes");
-    out.limits.pids = number("pids");
-    out.created_at =
-        Timestamp(std::chrono::microseconds(take(json::get_integer(object, "createdAt"), status)));
-    if (!status) return status.error();
+    auto out = read_record<SandboxDescription>(*record, description_members);
+    if (!out) return out.error();
+    for (const auto& [inside, outside] : out->published)
+        out->plan.network.published.push_back(inside);
     return out;
 }
 

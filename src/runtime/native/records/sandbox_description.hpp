@@ -2,12 +2,13 @@
 
 #include "base/clock.hpp"
 #include "json/document.hpp"
-#include "runtime/native/records/image_origin.hpp"
 #include "runtime/native/records/protocol.hpp"
+#include "runtime/native/records/record_fields.hpp"
+#include "runtime/native/records/sandbox_plan.hpp"
 
 #include <filesystem>
 #include <string>
-#include <vector>
+#include <string_view>
 
 namespace opensandbox::runtime::native {
 
@@ -15,19 +16,9 @@ namespace opensandbox::runtime::native {
 /// inspect it, and for a new spawner. Holds no token.
 struct SandboxDescription {
     SandboxDescription() = default;
-    ImageOrigin image;
-    std::vector<std::string> snapshot_layers;
-    Environment environment;  ///< of its processes
-    std::vector<std::string> entrypoint;
-    ResourceLimits limits;
-    std::vector<std::string> claims;      ///< named volumes that it uses
-    std::vector<std::string> own_claims;  ///< those that go with it
-    std::string hostname;
-    std::string network;  ///< shared one, with its tenant; empty: none
-    bool no_network = false;
-    EgressTerms egress;  ///< of copies, as it was when they were made; without token
-    /// Ports of its own with those of the host that lead to them.
-    std::vector<std::pair<std::uint16_t, std::uint16_t>> published;
+    SandboxPlan plan;
+    EgressTerms egress;   ///< of copies, as it was when they were made; without token
+    PortPairs published;  ///< its ports with those of the host that lead to them
     Timestamp created_at{};
 };
 
@@ -36,6 +27,10 @@ SandboxDescription describe(const CreateRequest& request);
 std::string format_description(const SandboxDescription& description);
 /// invalid_argument names the member.
 Result<SandboxDescription> parse_description(std::string_view text);
+
+json::object to_json(const ImageOrigin& origin);
+/// invalid_argument names the member.
+Result<ImageOrigin> parse_origin(const json::object& object);
 
 /// Two members of a JSON object, absent where nothing is guarded; the token is left out.
 void add_egress(const EgressTerms& terms, json::object& out);

@@ -1,23 +1,33 @@
 #include "runtime/native/records/spawner_options.hpp"
 
-#include <charconv>
-#include <type_traits>
+#include "options/line_reader.hpp"
+#include "options/setters.hpp"
 
 namespace opensandbox::runtime::native {
 
 namespace {
 
+constexpr std::int64_t max_pool = 1000;
 constexpr std::int64_t max_layer = std::int64_t{1} << 44;
+constexpr std::int64_t max_descriptor = 1024;
 
-Status read_number(std::string_view option, std::string_view text, std::int64_t max, auto& into) {
-    std::int64_t value = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (error != std::errc{} || end != text.data() + text.size() || value < 0 || value > max) {
-        return Error(ErrorCode::invalid_argument,
-                     std::string(option) + ": a number from 0 to " + std::to_string(max));
-    }
-    into = static_cast<std::remove_reference_t<decltype(into)>>(value);
-    return {};
+constexpr options::Grammar spawner_grammar{.unknown = "{word}: unknown option",
+                                           .missing = "{name}: needs a value",
+                                           .refused = "{name}: {rule}"};
+
+std::vector<options::Option> spawner_table(SpawnerOptions& into) {
+    using options::bound, options::number, options::text;
+    return {
+        bound({"--state-directory", 0, "DIR"}, text(into.state_directory)),
+        bound({"--address-range", 0, "RANGE"}, text(into.address_range)),
+        bound({"--address-range6", 0, "RANGE"}, text(into.address_range6)),
+        bound({"--pool", 0, "SLOTS"}, number(into.pool_size, 0, max_pool)),
+        bound({"--publish-host", 0, "ADDRESS"}, text(into.publish_host)),
+        bound({"--layer", 0, "BYTES"}, number(into.layer_bytes, 0, max_layer)),
+        bound({"--runsc", 0, "FILE"}, text(into.runsc)),
+        bound({"--rootless", 0, "0|1"}, number(into.rootless, 0, 1)),
+        bound({"--report", 0, "DESCRIPTOR"}, number(into.report, 0, max_descriptor)),
+    };
 }
 
 }  // namespace
@@ -42,41 +52,13 @@ std::vector<std::string> SpawnerOptions::to_arguments() const {
 }
 
 Result<SpawnerOptions> SpawnerOptions::parse(const std::vector<std::string>& arguments) {
-    SpawnerOptions options;
-    for (std::size_t i = 0; i < arguments.size(); i += 2) {
-        const std::string& name = arguments[i];
-        if (i + 1 == arguments.size()) {
-            return Error(ErrorCode::invalid_argument, name + ": needs a value");
-        }
-        const std::string& value = arguments[i + 1];
-        Status status;
-        if (name == "--state-directory") {
-            options.state_directory = value;
-        } else if (name == "--address-range") {
-            options.address_range = value;
-        } else if (name == "--address-range6") {
-            options.address_range6 = value;
-        } else if (name == "--pool") {
-            status = read_number(name, value, 1000, options.pool_size);
-        } else if (name == "--publish-host") {
-            options.publish_host = value;
-        } else if (name == "--layer") {
-            status = read_number(name, value, max_layer, options.layer_bytes);
-        } else if (name == "--runsc") {
-            options.runsc = value;
-        } else if (name == "--rootless") {
-            status = read_number(name, value, 1, options.rootless);
-        } else if (name == "--report") {
-            status = read_number(name, value, 1024, options.report);
-        } else {
-            status = Error(ErrorCode::invalid_argument, name + ": unknown option");
-        }
-        if (!status) return status.error();
+    SpawnerOptions read;
+    auto parsed = options::parse(spawner_table(read), spawner_grammar, arguments);
+    if (!parsed) return parsed.error();
+    if (!read.state_directory.is_absolute()) {
+        return invalid("--state-directory: an absolute path is needed");
     }
-    if (!options.state_directory.is_absolute()) {
-        return Error(ErrorCode::invalid_argument, "--state-directory: an absolute path is needed");
-    }
-    return options;
+    return read;
 }
 
 std::filesystem::path SpawnerOptions::socket_path() const {

@@ -1,7 +1,8 @@
 #include "runtime/native/server/egress_plan.hpp"
 
 #include "base/log.hpp"
-#include "egress/sidecar/environment_values.hpp"
+#include "egress/settings/names.hpp"
+#include "egress/settings/values.hpp"
 
 #include <algorithm>
 
@@ -9,11 +10,7 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::string_view transparent = "OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT";
-constexpr std::string_view mode = "OPENSANDBOX_EGRESS_MITMPROXY_INTERCEPTION_MODE";
-constexpr std::string_view credential_bound = "credential-bound";
-constexpr std::string_view insecure = "OPENSANDBOX_EGRESS_MITMPROXY_SSL_INSECURE";
-constexpr std::string_view upstream_proxy = "OPENSANDBOX_EGRESS_UPSTREAM_PROXY";
+namespace setting = egress::setting;
 
 bool has(const Environment& environment, std::string_view name) {
     return std::ranges::any_of(environment, [&](const auto& item) { return item.first == name; });
@@ -32,15 +29,15 @@ Error invalid(const std::string& message) {
 }  // namespace
 
 bool is_intercepted(const EgressTerms& terms) {
-    return terms.wanted && is_set(terms.environment, transparent);
+    return terms.wanted && is_set(terms.environment, setting::kTransparent);
 }
 
 std::string interception_mode(const EgressTerms& terms) {
     if (!is_intercepted(terms)) return {};
     const bool bound = std::ranges::any_of(terms.environment, [](const auto& item) {
-        return item.first == mode && item.second == credential_bound;
+        return item.first == setting::kInterceptionMode && item.second == setting::kCredentialBound;
     });
-    return bound ? std::string(credential_bound) : "all";
+    return bound ? std::string(setting::kCredentialBound) : "all";
 }
 
 Result<EgressTerms> plan_egress(const SandboxSpec& spec, const EgressTerms& source,
@@ -56,21 +53,22 @@ Result<EgressTerms> plan_egress(const SandboxSpec& spec, const EgressTerms& sour
     terms.wanted = true;
     terms.policy = model::to_json(*spec.network_policy);
     for (const auto& [name, value] : spec.egress_env) {
-        if (spec.credential_proxy && name == transparent) continue;
+        if (spec.credential_proxy && name == setting::kTransparent) continue;
         terms.environment.emplace_back(name, value);
     }
-    if (spec.credential_proxy) terms.environment.emplace_back(transparent, "true");
+    if (spec.credential_proxy) terms.environment.emplace_back(setting::kTransparent, "true");
     // An enforcer that does not know it refuses the sandbox.
-    if (spec.credential_bound) terms.environment.emplace_back(mode, credential_bound);
-    const bool proxied = has(host, upstream_proxy);
+    if (spec.credential_bound)
+        terms.environment.emplace_back(setting::kInterceptionMode, setting::kCredentialBound);
+    const bool proxied = has(host, setting::kUpstreamProxy);
     if (proxied && !is_intercepted(terms)) {
         return invalid(
             "networkPolicy: the configured egress.upstream_proxy needs "
             "credentialProxy.enabled or env." +
-            std::string(transparent) + ".");
+            std::string(setting::kTransparent) + ".");
     }
-    if ((proxied || spec.credential_proxy) && is_set(terms.environment, insecure)) {
-        return invalid("env." + std::string(insecure) +
+    if ((proxied || spec.credential_proxy) && is_set(terms.environment, setting::kInsecure)) {
+        return invalid("env." + std::string(setting::kInsecure) +
                        ": must not be set with credentialProxy or an upstream proxy.");
     }
     return terms;

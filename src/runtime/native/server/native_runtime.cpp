@@ -236,8 +236,8 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
         if (!mounted) ports = mounted.error();
     }
     std::string digest;
-    if (request && !spec.snapshot && images_->has_manifest(request->digest)) {
-        digest = request->digest;
+    if (request && !spec.snapshot && images_->has_manifest(request->plan.image.digest)) {
+        digest = request->plan.image.digest;
     }
     std::string interception;
     if (request) interception = native::interception_mode(request->egress);

@@ -25,8 +25,8 @@ struct NativeOptions {
     PoolSettings pool;                       ///< blank slots kept ready
     WarmOptions warm;                        ///< slots with their image and programs started
     std::string publish_host = "127.0.0.1";  ///< where agents listen on the host
-    /// Of requests that state none; 0 leaves that out. Only pids always has one.
-    ResourceLimits defaults = default_limits();
+    /// Of requests that state none; 0 leaves that out.
+    ResourceLimits defaults = model::preset_limits();
     bool network_off = false;  ///< sandboxes that ask for no network have none
     /// storage.allowed_host_paths: absolute; host volumes lie in one of them. Empty refuses all.
     std::vector<std::string> allowed_host_paths;
@@ -41,12 +41,6 @@ struct NativeOptions {
     std::string runsc;  ///< gVisor's program: sandboxes run under it; empty: on the host's kernel
     bool rootless = false;                                ///< enter_user_namespace() was called
     std::filesystem::path executable = "/proc/self/exe";  ///< started as the spawner
-
-    static ResourceLimits default_limits() {
-        ResourceLimits limits;
-        limits.pids = 4096;
-        return limits;
-    }
 };
 
 /// Sandboxes on this host without any daemon but our own spawner. `images` is borrowed; blocking

@@ -2,6 +2,7 @@
 
 #include "base/digest.hpp"
 #include "base/log.hpp"
+#include "egress/settings/names.hpp"
 #include "model/hook_plan.hpp"
 #include "model/lifecycle_hooks.hpp"
 #include "model/resource_quantity.hpp"
@@ -116,10 +117,8 @@ std::string name_for(const std::string& claim, const std::string& tenant) {
 }
 
 ResourceLimits with_defaults(ResourceLimits limits, const ResourceLimits& defaults) {
-    for (const auto member : {&ResourceLimits::pids, &ResourceLimits::disk_bytes,
-                              &ResourceLimits::open_files, &ResourceLimits::network_rate,
-                              &ResourceLimits::io_read_rate, &ResourceLimits::io_write_rate}) {
-        if (limits.*member == 0) limits.*member = defaults.*member;
+    for (const model::LimitRow& row : model::kLimits) {
+        if (limits.*row.member == 0) limits.*row.member = defaults.*row.member;
     }
     return limits;
 }
@@ -169,29 +168,27 @@ Result<VolumeMount> RequestPlanner::add_volume(const model::Volume& volume,
     auto fresh = claims_.ensure(name, claim->create_if_missing);
     if (!fresh) return fresh.error().within("volumes." + volume.name);
     if (*fresh) made.push_back(name);
-    if (*fresh && claim->delete_with_sandbox) request.own_claims.push_back(name);
-    request.claims.push_back(name);
+    if (*fresh && claim->delete_with_sandbox) request.plan.own_claims.push_back(name);
+    request.plan.claims.push_back(name);
     mount.source = claims_.path(name).string();
     mount.sub_path = volume.sub_path;
     return mount;
 }
 
 void RequestPlanner::add_network(const SandboxSpec& spec, CreateRequest& request) const {
-    const NetworkChoice& wanted = spec.network;
-    request.hostname = wanted.hostname.empty() ? spec.id.substr(0, 8) : wanted.hostname;
-    request.no_network = wanted.none || (network_off_ && !wanted.chosen);
+    NetworkChoice& network = request.plan.network;
+    network = spec.network;
+    if (network.hostname.empty()) network.hostname = spec.id.substr(0, 8);
+    if (network_off_ && !network.chosen) network.none = true;
     // Tenants may use the same names.
-    if (!wanted.shared.empty()) request.network = spec.tenant + "/" + wanted.shared;
-    request.published.assign(wanted.published.begin(), wanted.published.end());
+    if (!network.shared.empty()) network.shared = spec.tenant + "/" + network.shared;
 }
 
 /// A copy is cut off, and meets others, as its source is; it gets ports of the host's of its own.
 void RequestPlanner::inherit_network(const SandboxDescription& source, CreateRequest& request) {
-    request.no_network = source.no_network;
-    request.network = source.network;
-    request.published.clear();
-    for (const auto& [inside, outside] : source.published)
-        request.published.push_back(inside);
+    std::string hostname = std::move(request.plan.network.hostname);
+    request.plan.network = source.plan.network;
+    request.plan.network.hostname = std::move(hostname);
 }
 
 Status RequestPlanner::add_volumes(const SandboxSpec& spec, CreateRequest& request,
@@ -266,22 +263,17 @@ std::optional<Result<CreateRequest>> RequestPlanner::plan_at_once(const SandboxS
 
 Result<CreateRequest> RequestPlanner::build(const SandboxSpec& spec, Base base,
                                             std::vector<std::string>& made) const {
-    image::ImageConfig& config = base.image.config;
     CreateRequest request;
     request.id = spec.id;
-    request.image = std::move(base.image.reference);
-    request.digest = std::move(base.image.digest);
-    request.layers = std::move(base.image.layers);
-    request.usr = std::move(base.image.usr);
-    request.image_env = config.env;
-    request.snapshot_layers = std::move(base.snapshot_layers);
-    Environment below = base.source ? std::move(base.source->environment) : config.env;
-    request.env = merge(merge(std::move(below), sandbox_environment(spec)), spec.env);
-    request.entrypoint = spec.entrypoint;
-    request.working_directory = std::move(config.working_directory);
-    request.user = std::move(config.user);
+    SandboxPlan& plan = request.plan;
+    plan.image = std::move(base.image);
+    plan.snapshot_layers = std::move(base.snapshot_layers);
+    Environment below =
+        base.source ? std::move(base.source->plan.environment) : plan.image.config.env;
+    plan.environment = merge(merge(std::move(below), sandbox_environment(spec)), spec.env);
+    plan.entrypoint = spec.entrypoint;
     // All limits of the source, also those that its row does not know.
-    request.limits = with_defaults(base.source ? base.source->limits : spec.limits, defaults_);
+    plan.limits = with_defaults(base.source ? base.source->plan.limits : spec.limits, defaults_);
     if (auto s = add_requests(spec.resource_requests, request); !s) return s.error();
     if (auto s = add_hooks(spec, request); !s) return s.error();
     request.agent_token = spec.agent_token;
@@ -292,23 +284,24 @@ Result<CreateRequest> RequestPlanner::build(const SandboxSpec& spec, Base base,
     request.egress = std::move(*egress);
     if (is_intercepted(request.egress)) {
         // By it the agent knows that there is a certificate to be trusted.
-        request.env =
-            merge(std::move(request.env), {{"OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT", "true"}});
+        plan.environment = merge(std::move(plan.environment),
+                                 {{std::string(egress::setting::kTransparent), "true"}});
     }
     if (auto s = add_volumes(spec, request, made); !s) return s.error();
     // What differs from sandbox to sandbox cannot be made ahead.
     const bool special = spec.snapshot || !request.volumes.empty() || spec.hooks ||
-                         request.no_network || !request.network.empty() ||
-                         !request.published.empty();
-    if (!special) add_warm(config.labels, request);
+                         plan.network.none || !plan.network.shared.empty() ||
+                         !plan.network.published.empty();
+    if (!special) add_warm(request);
     return request;
 }
 
-void RequestPlanner::add_warm(const std::map<std::string, std::string>& labels,
-                              CreateRequest& request) const {
+void RequestPlanner::add_warm(CreateRequest& request) const {
+    const ImageOrigin& image = request.plan.image;
+    const auto& labels = image.config.labels;
     std::string programs;
     PoolSettings pool = warm_.pool;
-    auto name = image::normalize_reference(request.image);
+    auto name = image::normalize_reference(image.reference);
     const auto configured = name ? warm_.images.find(*name) : warm_.images.end();
     if (configured != warm_.images.end()) {
         programs = configured->second.programs;
@@ -319,7 +312,7 @@ void RequestPlanner::add_warm(const std::map<std::string, std::string>& labels,
     if (programs.empty() || pool.max == 0) return;
     if (auto parsed = model::parse_warm_programs(programs); !parsed) {
         log::warn("an image's warm programs are not understood",
-                  {{"image", request.image}, {"reason", parsed.error().message()}});
+                  {{"image", image.reference}, {"reason", parsed.error().message()}});
         return;
     }
     request.warm = std::move(programs);

@@ -7,7 +7,6 @@
 #include "runtime/native/server/native_runtime.hpp"
 #include "runtime/native/spawner/snapshots/snapshot_files.hpp"
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -50,7 +49,7 @@ class RequestPlanner {
     Result<Base> resolve_base(const std::string& reference, const std::string& snapshot) const;
     Result<CreateRequest> build(const SandboxSpec& spec, Base base,
                                 std::vector<std::string>& made) const;
-    void add_warm(const std::map<std::string, std::string>& labels, CreateRequest& request) const;
+    void add_warm(CreateRequest& request) const;
     void add_network(const SandboxSpec& spec, CreateRequest& request) const;
     static void inherit_network(const SandboxDescription& source, CreateRequest& request);
     Status add_volumes(const SandboxSpec& spec, CreateRequest& request,

@@ -188,7 +188,7 @@ void SpawnerClient::keep_warm(std::vector<CreateRequest> images) {
     std::string bytes = encode(message);
     while (bytes.size() > max_message) {
         log::warn("too many images are to be kept warm; one is not",
-                  {{"image", message.images.back().image}});
+                  {{"image", message.images.back().plan.image.reference}});
         message.images.pop_back();
         bytes = encode(message);
     }

@@ -16,10 +16,6 @@ inline bool has_brokers(const Host& host) {
     return !host.options.rootless && !host.gvisor() && host.shift_ids;
 }
 
-/// Between spawner and worker its slot goes by a SlotMade as well: to the worker with the number of
-/// the sandbox's agent and {control socket, pidfd} of that, back with the broker's number and
-/// pidfd.
-///
 /// A broker as the spawner holds it, which must reap it: a pid namespace ends only when all that
 /// was in it has been reaped.
 struct BrokerParts {

@@ -129,7 +129,7 @@ Status await_blank(int control) {
     auto message = decode(received->bytes);
     if (!message) return message.error();
     if (auto* failed = std::get_if<FailedReply>(&*message)) return failed->error;
-    if (!std::holds_alternative<SlotReady>(*message)) {
+    if (!std::holds_alternative<BlankReady>(*message)) {
         return Error(ErrorCode::protocol, "slot: unexpected message");
     }
     return {};
@@ -214,7 +214,7 @@ Result<UniqueFd> SlotMaker::overlay_usr(const SlotParts& parts) const {
 }
 
 Status SlotMaker::tell_to_begin(SlotId slot, int control) const {
-    const std::string message = encode(MakeSlot{slot});
+    const std::string message = encode(BecomeBlank{});
     if (!host_->gvisor()) return send_message(control, message);
     auto programs = open_gvisor_programs(host_->options.runsc, host_->options.own_directory());
     if (!programs) return programs.error().within("gVisor");

@@ -229,7 +229,7 @@ bool SlotPool::start_next_broker(WorkerState& state) {
     BrokerOrder order = std::move(brokers_.front());
     brokers_.pop_front();
     const auto sent =
-        send_message(state.worker.socket.get(), encode(SlotMade{order.slot, order.pid}),
+        send_message(state.worker.socket.get(), encode(MakeBroker{order.slot, order.pid}),
                      std::array{order.control.get(), order.agent.get()});
     if (sent) {
         state.brokering = std::move(order);
@@ -371,15 +371,16 @@ void SlotPool::on_worker(std::size_t at) {
     if (!received || received->closed) return on_worker_death(at);
     auto message = decode(received->bytes);
     if (!message) return on_worker_death(at);
+    if (auto* broker = std::get_if<BrokerMade>(&*message)) {
+        if (received->descriptors.size() != 1 || !state.brokering) return on_worker_death(at);
+        BrokerParts parts;
+        parts.pid = broker->pid;
+        parts.pidfd = std::move(received->descriptors[0]);
+        finish_broker(state, std::move(parts));
+        return schedule();
+    }
     if (auto* made = std::get_if<SlotMade>(&*message)) {
         const std::size_t count = received->descriptors.size();
-        if (state.brokering && count == 1) {
-            BrokerParts parts;
-            parts.pid = made->pid;
-            parts.pidfd = std::move(received->descriptors[0]);
-            finish_broker(state, std::move(parts));
-            return schedule();
-        }
         if ((count != 4 && count != 5) || !state.making) return on_worker_death(at);
         SlotParts parts;
         parts.slot = made->slot;
@@ -390,7 +391,7 @@ void SlotPool::on_worker(std::size_t at) {
         parts.base = std::move(received->descriptors[3]);
         if (count == 5) parts.usr = std::move(received->descriptors[4]);
         on_made(state, std::move(parts));
-    } else if (auto* failed = std::get_if<SlotFailed>(&*message)) {
+    } else if (auto* failed = std::get_if<JobFailed>(&*message)) {
         if (state.brokering)
             finish_broker(state, failed->error);
         else if (state.removing)
@@ -422,7 +423,7 @@ void SlotPool::on_made(WorkerState& state, SlotParts parts) {
     blank.parts = std::move(parts);
 }
 
-void SlotPool::on_failed(WorkerState& state, const SlotFailed& failed) {
+void SlotPool::on_failed(WorkerState& state, const JobFailed& failed) {
     if (!state.making) return;
     const SlotId slot = *state.making;
     const Error& error = failed.error;

@@ -117,7 +117,7 @@ class SlotPool {
     void on_worker(std::size_t at);
     void on_worker_death(std::size_t at);
     void on_made(WorkerState& state, SlotParts parts);
-    void on_failed(WorkerState& state, const SlotFailed& failed);
+    void on_failed(WorkerState& state, const JobFailed& failed);
     bool start_next_broker(WorkerState& state);
     void finish_broker(WorkerState& state, Result<BrokerParts> parts);
     [[nodiscard]] std::deque<Removal>::iterator next_removal();

@@ -19,16 +19,17 @@ constexpr std::uint32_t max_making = 2;
 CreateRequest base_of(CreateRequest request) {
     request.request = 0;
     request.id.clear();
-    request.env = request.image_env;
-    request.entrypoint.clear();
+    SandboxPlan& plan = request.plan;
+    plan.environment = plan.image.config.env;
+    plan.entrypoint.clear();
     // Control groups change at any time; all other limits are there when a slot becomes warm.
-    request.limits.cpu_cores = 0;
-    request.limits.memory_bytes = 0;
-    request.limits.pids = 0;
+    plan.limits.cpu_cores = 0;
+    plan.limits.memory_bytes = 0;
+    plan.limits.pids = 0;
+    plan.network.hostname.clear();
     request.cpu_request = 0;
     request.memory_request = 0;
     request.agent_token.clear();
-    request.hostname.clear();
     request.egress = {};
     request.authority.clear();
     return request;
@@ -36,20 +37,22 @@ CreateRequest base_of(CreateRequest request) {
 
 /// What hardly ever comes twice alike is not worth mounting ahead.
 bool is_usual(const CreateRequest& request) {
-    return request.snapshot_layers.empty() && request.volumes.empty() && request.hooks.empty() &&
-           request.network.empty() && request.published.empty();
+    const SandboxPlan& plan = request.plan;
+    return plan.snapshot_layers.empty() && request.volumes.empty() && request.hooks.empty() &&
+           plan.network.shared.empty() && plan.network.published.empty();
 }
 
 /// All of the base but its name and how many are wanted.
 std::string key_of(CreateRequest base) {
-    base.image.clear();
+    base.plan.image.reference.clear();
     base.warm_pool = {};
     return encode(base);
 }
 
 bool exists(const CreateRequest& base) {
-    return std::ranges::all_of(
-        base.layers, [](const std::string& layer) { return ::access(layer.c_str(), F_OK) == 0; });
+    return std::ranges::all_of(base.plan.image.layers, [](const std::string& layer) {
+        return ::access(layer.c_str(), F_OK) == 0;
+    });
 }
 
 }  // namespace
@@ -119,10 +122,10 @@ WarmSlots::Image* WarmSlots::add_mounted(const std::string& key, CreateRequest r
 
 /// Another image has the name now.
 void WarmSlots::forget_predecessors(const std::string& key) {
-    const CreateRequest& present = images_.at(key).request;
+    const ImageOrigin& present = images_.at(key).request.plan.image;
     std::erase_if(images_, [&](const auto& item) {
-        const CreateRequest& other = item.second.request;
-        if (other.image != present.image || other.digest == present.digest) return false;
+        const ImageOrigin& other = item.second.request.plan.image;
+        if (other.reference != present.reference || other.digest == present.digest) return false;
         useless_.insert(useless_.end(), item.second.ready.begin(), item.second.ready.end());
         return true;
     });
@@ -239,7 +242,7 @@ void WarmSlots::take_surplus(Image& image, std::size_t wanted) {
 
 std::string WarmSlots::reference(const std::string& key) const {
     const auto found = images_.find(key);
-    return found == images_.end() ? std::string() : found->second.request.image;
+    return found == images_.end() ? std::string() : found->second.request.plan.image.reference;
 }
 
 void WarmSlots::tell(Figures& figures) const {

@@ -39,7 +39,7 @@ void make(SlotMaker& maker, SlotId slot, bool usr) {
     auto made = maker.make(slot, usr);
     if (!made) {
         (void)send_message(worker_descriptor,
-                           encode(SlotFailed{slot, maker.cloned(), made.error()}));
+                           encode(JobFailed{slot, maker.cloned(), made.error()}));
         return;
     }
     std::vector<int> descriptors{made->control.get(), made->pidfd.get(), made->user_namespace.get(),
@@ -48,17 +48,17 @@ void make(SlotMaker& maker, SlotId slot, bool usr) {
     (void)send_message(worker_descriptor, encode(SlotMade{slot, made->pid}), descriptors);
 }
 
-/// The one job that comes with descriptors (slots/broker_maker.hpp).
-void start(const Host& host, int program, const SlotMade& job,
+/// The one job that comes with descriptors.
+void start(const Host& host, int program, const MakeBroker& job,
            const std::vector<UniqueFd>& descriptors) {
     if (descriptors.size() != 2) return;
     auto started =
         start_broker(host, program, job.slot, descriptors[0].get(), descriptors[1].get(), job.pid);
     if (!started) {
-        (void)send_message(worker_descriptor, encode(SlotFailed{job.slot, 0, started.error()}));
+        (void)send_message(worker_descriptor, encode(JobFailed{job.slot, 0, started.error()}));
         return;
     }
-    (void)send_message(worker_descriptor, encode(SlotMade{job.slot, started->pid}),
+    (void)send_message(worker_descriptor, encode(BrokerMade{job.slot, started->pid}),
                        std::array{started->pidfd.get()});
 }
 
@@ -66,7 +66,7 @@ void remove(SlotMaker& maker, SlotId slot, bool files) {
     if (auto status = maker.remove(slot, files); !status) {
         log::error("remains of a sandbox stay behind",
                    {{"slot", slot_name(slot)}, {"reason", status.error().message()}});
-        (void)send_message(worker_descriptor, encode(SlotFailed{slot, 0, status.error()}));
+        (void)send_message(worker_descriptor, encode(JobFailed{slot, 0, status.error()}));
         return;
     }
     (void)send_message(worker_descriptor, encode(SlotRemoved{slot}));
@@ -85,7 +85,7 @@ void remove(SlotMaker& maker, SlotId slot, bool files) {
         auto message = decode(received->bytes);
         if (!message) ::_exit(1);
         if (auto* job = std::get_if<MakeSlot>(&*message)) make(*maker, job->slot, job->usr);
-        if (auto* job = std::get_if<SlotMade>(&*message))
+        if (auto* job = std::get_if<MakeBroker>(&*message))
             start(host, maker->program(), *job, received->descriptors);
         if (auto* job = std::get_if<RemoveSlot>(&*message)) remove(*maker, job->slot, job->files);
     }

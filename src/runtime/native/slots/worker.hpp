@@ -11,7 +11,7 @@ namespace opensandbox::runtime::native {
 /// It steps back for others (nice), holds no secret, and ends when its socket does.
 struct Worker {
     pid_t pid = 0;
-    UniqueFd socket;  ///< MakeSlot and RemoveSlot go in, one at a time; SlotMade, … come out
+    UniqueFd socket;  ///< MakeSlot, … go in, one at a time; SlotMade, … come out
 };
 
 /// Forks one. The caller must have one thread.

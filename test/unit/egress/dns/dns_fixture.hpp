@@ -52,9 +52,9 @@ class TestGate : public Gate {
     bool allow_all = true;
     bool exact = false;
     std::uint64_t generation = 1;
-    std::shared_ptr<const void> scope;
+    std::shared_ptr<const VerdictScope> scope;
     std::set<std::string> denied_aliases;
-    std::shared_ptr<const void> chain_scope;
+    std::shared_ptr<const VerdictScope> chain_scope;
     std::vector<std::vector<std::string>> chains;
     std::set<std::string> allowed_inner;
     std::size_t judged = 0;
@@ -65,14 +65,14 @@ struct LearnCall {
     ClientId client = 0;
     std::string name;
     std::vector<LearnedAddress> addresses;
-    std::shared_ptr<const void> scope;
+    std::shared_ptr<const VerdictScope> scope;
 };
 
 class TestSink : public AddressSink {
   public:
     Awaitable<Status> learn(ClientId client, std::string name,
                             std::vector<LearnedAddress> addresses,
-                            std::shared_ptr<const void> scope) override {
+                            std::shared_ptr<const VerdictScope> scope) override {
         LearnCall call;
         call.client = client;
         call.name = std::move(name);

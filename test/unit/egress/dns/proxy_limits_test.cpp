@@ -207,7 +207,7 @@ TEST_CASE("dns proxy: aliases are judged, from the cache too") {
         return {asked.reply({alias_record("web.example", "cdn.example"),
                              address_record("cdn.example", "198.51.100.1")})};
     });
-    f.gate->chain_scope = std::make_shared<int>(443);
+    f.gate->chain_scope = std::make_shared<VerdictScope>();
     f.start();
     f.loop.run([&]() -> Awaitable<void> {
         const std::string reply = co_await ask_udp(f.endpoint, query("web.example"));

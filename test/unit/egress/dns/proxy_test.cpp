@@ -7,7 +7,7 @@ using namespace opensandbox::egress::dns::test;
 TEST_CASE("dns proxy: an allowed name is forwarded, learned, then answered") {
     ProxyFixture f;
     auto& server = f.serve(always_address("198.51.100.7", 100));
-    auto scope = std::make_shared<int>(5);
+    auto scope = std::make_shared<VerdictScope>();
     f.gate->scope = scope;
     bool answered = false;
     f.sink->meanwhile = [&]() -> Awaitable<void> {

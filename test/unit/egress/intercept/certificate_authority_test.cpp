@@ -1,6 +1,6 @@
-#include "egress/intercept/certificate_authority.hpp"
+#include "egress/intercept/tls/certificate_authority.hpp"
 
-#include "egress/intercept/leaf_cache.hpp"
+#include "egress/intercept/tls/leaf_cache.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
 #include "tls_peers.hpp"

@@ -1,6 +1,6 @@
-#include "egress/intercept/client_hello.hpp"
+#include "egress/intercept/tls/client_hello.hpp"
 
-#include "egress/intercept/host_name.hpp"
+#include "egress/intercept/core/host_name.hpp"
 #include "hello_bytes.hpp"
 #include "tls_peers.hpp"
 

@@ -17,7 +17,7 @@ namespace opensandbox::egress::test {
 using Action = TargetVerdict::Action;
 
 /// A policy of tables. Set before connections are made.
-class TableGate final : public Gate {
+class TableGate final : public InterceptGate {
   public:
     TargetVerdict judge_name(ClientId client, std::string_view host, std::uint16_t) override {
         if (client != expected_client) return {Action::deny, "wrong client"};

@@ -1,4 +1,4 @@
-#include "egress/intercept/original_destination.hpp"
+#include "egress/intercept/core/original_destination.hpp"
 
 #include "net/nftables.hpp"
 #include "support/catch_result.hpp"

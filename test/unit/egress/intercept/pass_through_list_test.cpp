@@ -1,4 +1,4 @@
-#include "egress/intercept/pass_through_list.hpp"
+#include "egress/intercept/core/pass_through_list.hpp"
 
 #include "support/catch_result.hpp"
 

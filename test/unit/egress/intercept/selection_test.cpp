@@ -1,4 +1,4 @@
-#include "egress/intercept/selection.hpp"
+#include "egress/intercept/core/selection.hpp"
 
 #include "hello_bytes.hpp"
 #include "http2_peer.hpp"

@@ -1,6 +1,6 @@
-#include "egress/intercept/trust.hpp"
+#include "egress/intercept/tls/trust.hpp"
 
-#include "egress/intercept/certificate_authority.hpp"
+#include "egress/intercept/tls/certificate_authority.hpp"
 #include "support/catch_result.hpp"
 #include "tls_peers.hpp"
 

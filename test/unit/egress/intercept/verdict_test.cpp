@@ -1,4 +1,4 @@
-#include "egress/intercept/request_guard.hpp"
+#include "egress/intercept/core/request_guard.hpp"
 #include "hello_bytes.hpp"
 #include "http2_peer.hpp"
 #include "interception_world.hpp"
@@ -98,7 +98,7 @@ TEST_CASE("a name that is none is refused", "[egress]") {
 }
 
 TEST_CASE("a policy that throws denies", "[egress]") {
-    class Throwing final : public Gate {
+    class Throwing final : public InterceptGate {
       public:
         TargetVerdict judge_name(ClientId, std::string_view, std::uint16_t) override {
             throw std::runtime_error("broken");

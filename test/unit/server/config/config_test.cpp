@@ -6,8 +6,6 @@
 
 #include <catch2/catch.hpp>
 
-#include <fstream>
-
 using namespace opensandbox;
 using namespace opensandbox::server;
 
@@ -287,26 +285,4 @@ TEST_CASE("config: tenants and a key of the server exclude each other") {
     auto refused = apply_environment(config);
     REQUIRE_FALSE(refused.has_value());
     CHECK_THAT(refused.error().message(), Catch::StartsWith("tenants: must be absent"));
-}
-
-TEST_CASE("config: the skeleton says the defaults and parses") {
-    std::string text(config_skeleton());
-    REQUIRE(parse_config(text, "example").has_value());
-    // With every `# key = value` line turned on, too.
-    std::string active;
-    std::istringstream lines(text);
-    for (std::string line; std::getline(lines, line);) {
-        bool setting = line.starts_with("# ") && line.find(" = ") != std::string::npos &&
-                       line.substr(2, line.find(" = ") - 2).find(' ') == std::string::npos;
-        active += (setting ? line.substr(2) : line) + "\n";
-    }
-    auto config = parse_config(active, "example");
-    REQUIRE(config.has_value());
-    REQUIRE(config->api_key == "change-me");
-    REQUIRE(config->port == Config().port);
-    REQUIRE(config->limit_concurrency == Config().limit_concurrency);
-    REQUIRE(config->timeout_keep_alive == Config().timeout_keep_alive);
-    REQUIRE(config->address_range == Config().address_range);
-    REQUIRE(config->pool == Config().pool);
-    REQUIRE(config->publish_host == Config().publish_host);
 }

@@ -1,4 +1,4 @@
-#include "egress/sidecar/environment.hpp"
+#include "egress/settings/environment.hpp"
 #include "server/config/config.hpp"
 #include "server/config/egress_settings.hpp"
 #include "support/catch_result.hpp"

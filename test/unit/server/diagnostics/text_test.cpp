@@ -23,9 +23,9 @@ runtime::Inspection example() {
     seen.running = true;
     seen.created_at = at(0);
     seen.started_at = at(1);
-    seen.cpu_cores = 0.5;
-    seen.memory_bytes = 512U << 20;
-    seen.pids = 4096;
+    seen.limits.cpu_cores = 0.5;
+    seen.limits.memory_bytes = 512U << 20;
+    seen.limits.pids = 4096;
     seen.network_mode = "bridge";
     seen.addresses = {{"bridge", "10.0.0.2"}};
     seen.ports.emplace_back("44772/tcp", "127.0.0.1:40123");
@@ -66,6 +66,17 @@ Labels:
 Environment:
   API_KEY=***
   PATH=/bin)");
+}
+
+TEST_CASE("the inspection shows every limit by its title") {
+    runtime::Inspection seen;
+    for (const model::LimitRow& row : model::kLimits)
+        seen.limits.*row.member = 3U << 20;
+    const std::string text = diagnostics::inspect_text(seen);
+    for (const model::LimitRow& row : model::kLimits)
+        CHECK_THAT(text, Contains("\n  " + std::string(row.title) + ": 3"));
+    CHECK_THAT(text, Contains("Disk: 3 MiB"));
+    CHECK_THAT(text, Contains("Disk Read Rate: 3145728 bytes/s"));
 }
 
 TEST_CASE("what is empty is not shown, and nothing of a backend begins a line of its own") {

@@ -1,6 +1,7 @@
 #include "runtime/native/spawner/egress/egress_guard.hpp"
 
 #include "base/log.hpp"
+#include "egress/settings/names.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/spawner/egress/enforcer_process.hpp"
@@ -41,7 +42,7 @@ EnforcerStart start_message(const Host& host, const Environment& settings) {
     start.log_group = log_group(host.tag);
     start.settings = settings;
     // The host's own resolvers, which may be on its loopback, are reached from there alone.
-    constexpr const char* upstream = "OPENSANDBOX_EGRESS_DNS_UPSTREAM";
+    constexpr std::string_view upstream = egress::setting::kDnsUpstream;
     const bool chosen = std::ranges::any_of(
         settings, [&](const auto& item) { return item.first == upstream && !item.second.empty(); });
     if (host.uplink && host.resolver_sockets.port != 0 && !chosen) {

@@ -2,11 +2,11 @@
 
 #include "base/freed_memory.hpp"
 #include "base/log.hpp"
-#include "egress/dns/filter_environment.hpp"
 #include "egress/host/enforcer.hpp"
 #include "egress/host/request_environment.hpp"
-#include "egress/sidecar/environment.hpp"
-#include "egress/sidecar/environment_values.hpp"
+#include "egress/settings/environment.hpp"
+#include "egress/settings/names.hpp"
+#include "egress/settings/values.hpp"
 #include "net/task.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/records/protocol.hpp"
@@ -95,11 +95,11 @@ Result<egress::EnforcerSettings> settings_of(const EnforcerStart& start) {
     egress::EnforcerSettings settings(std::move(rules));
     settings.state_directory = own_directory;
     const auto lookup = lookup_in(start.settings);
-    auto parsed = egress::parse_environment(lookup);
+    auto parsed = egress::parse_environment(lookup, settings.dns);
     if (!parsed) return parsed.error();
     for (const std::string& warning : parsed->warnings)
         log::warn(warning);
-    if (auto s = egress::dns::read_filter_environment(lookup, settings.dns); !s) return s.error();
+    settings.dns = std::move(parsed->dns);
     const egress::SidecarOptions& options = parsed->options;
     log::configure(options.log_level, log::Format::text, 2);
     for (const egress::DnsUpstream& upstream : options.dns_upstreams) {
@@ -145,7 +145,7 @@ Awaitable<Status> guard(egress::Enforcer& enforcer, Control control, GuardReques
     Status done = spec ? Status() : spec.error();
     bool intercepts = false;
     if (spec) {
-        const auto wish = spec->environment.find("OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT");
+        const auto wish = spec->environment.find(std::string(egress::setting::kTransparent));
         intercepts = wish != spec->environment.end() && egress::is_truthy(wish->second);
         done = co_await enforcer.guard(std::move(*spec));
     }

@@ -3,8 +3,8 @@
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "base/replace_file.hpp"
-#include "json/document.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/records/record_fields.hpp"
 
 #include <sys/stat.h>
 
@@ -15,49 +15,35 @@ namespace opensandbox::runtime::native {
 
 namespace fs = std::filesystem;
 
+namespace {
+
+constexpr auto guard_members = [](auto& walker, auto& record) {
+    walker.put("id", record.id);
+    walker.put("link", record.link);
+    walker.put("addresses", record.addresses);
+    walker.put("policy", record.egress.policy);
+    walker.put("token", record.egress.token);
+    walker.put("environment", record.egress.environment);
+};
+
+}  // namespace
+
 std::string format_guard(const GuardRecord& record) {
-    json::object environment;
-    for (const auto& [name, value] : record.egress.environment)
-        environment[name] = value;
-    json::array addresses;
-    for (const std::string& address : record.addresses)
-        addresses.emplace_back(address);
-    json::object out;
-    out["id"] = record.id;
-    out["link"] = record.link;
-    out["addresses"] = std::move(addresses);
-    out["policy"] = record.egress.policy;
-    out["token"] = record.egress.token;
-    out["environment"] = std::move(environment);
-    return json::serialize(out);
+    return json::serialize(json::write_fields(record, guard_members));
 }
 
 Result<GuardRecord> parse_guard(std::string_view text) {
     auto document = json::parse(text);
     if (!document) return document.error();
     if (!document->is_object()) return Error(ErrorCode::invalid_argument, "must be an object");
-    const json::object& object = document->get_object();
-    GuardRecord out;
-    Status status;
-    const auto take = [&](auto found, auto& into) {
-        if (!found) {
-            if (status) status = found.error();
-        } else if (*found) {
-            into = std::move(**found);
-        }
-    };
-    take(json::get_string(object, "id"), out.id);
-    take(json::get_string(object, "link"), out.link);
-    take(json::get_strings(object, "addresses"), out.addresses);
-    take(json::get_string(object, "policy"), out.egress.policy);
-    take(json::get_string(object, "token"), out.egress.token);
-    take(json::get_string_map(object, "environment"), out.egress.environment);
-    if (!status) return status.error();
+    auto read = read_record<GuardRecord>(document->get_object(), guard_members);
+    if (!read) return read.error();
+    GuardRecord& out = *read;
     if (!is_uuid(out.id)) return Error(ErrorCode::invalid_argument, "id: must be a UUID");
     if (out.link.empty()) return Error(ErrorCode::invalid_argument, "link: is missing");
     if (out.addresses.empty()) return Error(ErrorCode::invalid_argument, "addresses: are missing");
     out.egress.wanted = true;
-    return out;
+    return read;
 }
 
 Status GuardRecords::write(const GuardRecord& record) const {

@@ -26,7 +26,7 @@ Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const 
     std::vector<std::string> lowers;
     for (const std::string& name : sandbox.snapshot_layers)
         lowers.push_back((snapshots_->files().layer(name) / "u").string());
-    std::ranges::copy(sandbox.request.layers, std::back_inserter(lowers));
+    std::ranges::copy(sandbox.request.plan.image.layers, std::back_inserter(lowers));
     OverlaySpec spec;
     spec.lowers = lowers;
     spec.user_namespace = sandbox.parts.user_namespace.get();
@@ -46,8 +46,9 @@ Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const 
         out.emplace_back(::open(end.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
         if (!out.back()) return last_error("open " + end.string());
     }
-    if (!sandbox.request.usr.empty()) {
-        if (sandbox.request.usr != "/usr") {
+    const SandboxPlan& plan = sandbox.request.plan;
+    if (!plan.image.usr.empty()) {
+        if (plan.image.usr != "/usr") {
             return Error(ErrorCode::unsupported, "usr: only the host's own can be shared");
         }
         if (auto s = restore_usr(sandbox); !s) return s.error().within("/usr");
@@ -61,12 +62,12 @@ Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const 
         if (!mount) return mount.error();
         out.push_back(std::move(*mount));
     }
-    for (const std::uint32_t inside : sandbox.request.published) {
+    for (const std::uint16_t inside : plan.network.published) {
         std::uint16_t outside = 0;
         auto published = host_->listen(host_->options.publish_host, outside);
         if (!published) return published.error().within("published port");
         out.push_back(std::move(*published));
-        sandbox.published.emplace_back(static_cast<std::uint16_t>(inside), outside);
+        sandbox.published.emplace_back(inside, outside);
     }
     return out;
 }
@@ -104,7 +105,7 @@ Status SandboxTable::restore_usr(Sandbox& sandbox) const {
 
 /// Blanks have writable layers of the usual size; one that was asked for with another gets it now.
 Status SandboxTable::fit_layer(Sandbox& sandbox) const {
-    const std::uint64_t wanted = sandbox.request.limits.disk_bytes;
+    const std::uint64_t wanted = sandbox.request.plan.limits.disk_bytes;
     if (wanted == 0 || wanted == host_->options.layer_bytes) return {};
     if (host_->options.rootless) {
         return Error(ErrorCode::unsupported, "SANDBOX::INVALID_PARAMETER",
@@ -134,7 +135,7 @@ Status SandboxTable::fit_layer(Sandbox& sandbox) const {
 
 Status SandboxTable::set_limits(const Sandbox& sandbox) const {
     const CreateRequest& request = sandbox.request;
-    const ResourceLimits& limits = request.limits;
+    const ResourceLimits& limits = request.plan.limits;
     const auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(sandbox.parts.slot));
     if (auto s = cgroup.set_limits(limits); !s) return s;
     cgroup.set_requests(request.cpu_request, request.memory_request);
@@ -163,24 +164,24 @@ Status SandboxTable::join_network(const Sandbox& sandbox, const std::string& net
 
 /// On the host's end of the link, where nobody inside can change it.
 Status SandboxTable::choose_network(const Sandbox& sandbox) {
-    const CreateRequest& request = sandbox.request;
+    const NetworkChoice& network = sandbox.request.plan.network;
+    const std::uint64_t rate = sandbox.request.plan.limits.network_rate;
     const SlotId slot = sandbox.parts.slot;
     if (!host_->network()) {
-        if (request.limits.network_rate == 0 && request.network.empty()) return {};
+        if (rate == 0 && network.shared.empty()) return {};
         return Error(ErrorCode::unsupported, "SANDBOX::INVALID_PARAMETER",
                      "sandboxes of this server have their loopback only; opensandbox "
                      "doctor tells why.");
     }
-    if (request.no_network || request.limits.network_rate > 0) {
+    if (network.none || rate > 0) {
         auto routes = net::RouteSocket::open();
         if (!routes) return routes.error();
         auto link = routes->link_index(host_->link_name(slot));
         if (!link) return link.error();
-        auto done = request.no_network ? routes->set_down(*link)
-                                       : routes->limit_rate(*link, request.limits.network_rate);
+        auto done = network.none ? routes->set_down(*link) : routes->limit_rate(*link, rate);
         if (!done) return done;
     }
-    return join_network(sandbox, request.network, request.hostname);
+    return join_network(sandbox, network.shared, network.hostname);
 }
 
 Status SandboxTable::activate(Sandbox& sandbox) {

@@ -42,12 +42,12 @@ void SandboxTable::adopt_one(const JournalEntry& entry) {
     std::string network;
     std::string hostname;
     if (auto known = read_description(host_->slot_directory(entry.slot))) {
-        sandbox->snapshot_layers = std::move(known->snapshot_layers);
-        sandbox->claims = std::move(known->claims);
-        sandbox->own_claims = std::move(known->own_claims);
+        sandbox->snapshot_layers = std::move(known->plan.snapshot_layers);
+        sandbox->claims = std::move(known->plan.claims);
+        sandbox->own_claims = std::move(known->plan.own_claims);
         sandbox->published = std::move(known->published);
-        network = std::move(known->network);
-        hostname = std::move(known->hostname);
+        network = std::move(known->plan.network.shared);
+        hostname = std::move(known->plan.network.hostname);
     }
     sandbox->state = State::exited;
     sandboxes_.emplace(entry.id, sandbox);

@@ -132,9 +132,9 @@ void SandboxTable::copy_layers(const Entry& sandbox) {
     record.created_at = now();
     record.boot = boot_id();
     record.layers.push_back(record.id);
-    record.layers.insert(record.layers.end(), description->snapshot_layers.begin(),
-                         description->snapshot_layers.end());
-    record.image = description->image;
+    record.layers.insert(record.layers.end(), description->plan.snapshot_layers.begin(),
+                         description->plan.snapshot_layers.end());
+    record.image = description->plan.image;
     record.egress = egress_->terms(sandbox->id);
     if (sandbox->copying->for_copies) {
         description->egress = std::exchange(record.egress, {});

@@ -29,16 +29,16 @@ void SandboxTable::create(CreateRequest request, Created done) {
     }
     auto sandbox = std::make_shared<Sandbox>();
     sandbox->id = request.id;
-    sandbox->snapshot_layers = request.snapshot_layers;
-    sandbox->digest = request.digest;
+    sandbox->snapshot_layers = request.plan.snapshot_layers;
+    sandbox->digest = request.plan.image.digest;
     const auto allowed = start_timeout + std::chrono::seconds(request.start_seconds);
-    sandbox->claims = request.claims;
-    sandbox->own_claims = request.own_claims;
+    sandbox->claims = request.plan.claims;
+    sandbox->own_claims = request.plan.own_claims;
     sandbox->request = std::move(request);
     sandbox->created = std::move(done);
     sandboxes_.emplace(sandbox->id, sandbox);
     pool_->begin_service();
-    pool_->note_image(!sandbox->request.usr.empty());
+    pool_->note_image(!sandbox->request.plan.image.usr.empty());
     if (begin_warm(sandbox)) {
         if (sandbox->failure) return;
         follow_start(sandbox, allowed);
@@ -127,7 +127,7 @@ void SandboxTable::on_slot(const Entry& sandbox) {
     auto received = receive_message(sandbox->parts.control.get());
     const auto message =
         received && !received->closed ? decode(received->bytes) : Result<Message>(Error());
-    if (message && std::holds_alternative<SlotReady>(*message)) return on_ready(sandbox);
+    if (message && std::holds_alternative<SandboxReady>(*message)) return on_ready(sandbox);
     if (message) {
         if (const auto* failed = std::get_if<FailedReply>(&*message)) {
             return fail(sandbox, failed->error);
@@ -217,7 +217,7 @@ Exit SandboxTable::explain(const Sandbox& sandbox, ProcessEnd end) const {
     const SlotId slot = sandbox.parts.slot;
     const Usage usage = SlotCgroup::adopt(host_->cgroups, slot_name(slot)).usage();
     const auto description = read_description(host_->slot_directory(slot));
-    Exit exit = explain_exit(end, usage, description ? description->limits : ResourceLimits());
+    Exit exit = explain_exit(end, usage, description ? description->plan.limits : ResourceLimits());
     explain_gvisor(exit, read_file_or_empty(host_->slot_directory(slot) / gvisor_end_file));
     exit.at = now();
     return exit;

@@ -89,8 +89,8 @@ void SandboxTable::end_warm(SlotId slot) {
 void SandboxTable::start_warm(const WarmSlots::Order& order) {
     auto sandbox = std::make_shared<Sandbox>();
     sandbox->request = order.request;
-    sandbox->digest = order.request.digest;
-    sandbox->snapshot_layers = order.request.snapshot_layers;
+    sandbox->digest = order.request.plan.image.digest;
+    sandbox->snapshot_layers = order.request.plan.snapshot_layers;
     sandbox->warm_key = order.key;
     pool_->take_ahead([this, sandbox](Result<SlotParts> parts) {
         if (!parts) return fail_warm(sandbox->warm_key, parts.error());
@@ -133,7 +133,7 @@ void SandboxTable::on_warm(const Entry& sandbox) {
     auto received = receive_message(sandbox->parts.control.get());
     const auto message =
         received && !received->closed ? decode(received->bytes) : Result<Message>(Error());
-    if (message && std::holds_alternative<SlotReady>(*message)) {
+    if (message && std::holds_alternative<WarmReady>(*message)) {
         sandbox->state = State::waiting;
         pool_->discard(std::move(sandbox->scaffold));
         sandbox->scaffold.clear();
@@ -211,9 +211,11 @@ Status SandboxTable::forget_request(Sandbox& sandbox) {
 /// What a slot that is somebody's now has to know. Nothing of it may stay here.
 Status SandboxTable::hand_over(Sandbox& sandbox, const SlotParts& warm) const {
     const auto cgroup = SlotCgroup::adopt(host_->cgroups, slot_name(warm.slot));
-    if (auto s = cgroup.set_limits(sandbox.request.limits); !s) return s.error().within("limits");
+    if (auto s = cgroup.set_limits(sandbox.request.plan.limits); !s)
+        return s.error().within("limits");
     cgroup.set_requests(sandbox.request.cpu_request, sandbox.request.memory_request);
-    if (auto s = set_hostname(warm.pidfd.get(), sandbox.request.hostname); !s) return s;
+    if (auto s = set_hostname(warm.pidfd.get(), sandbox.request.plan.network.hostname); !s)
+        return s;
     std::string bytes = encode(sandbox.request);
     auto sent = send_message(warm.control.get(), bytes);
     ::explicit_bzero(bytes.data(), bytes.size());

@@ -41,7 +41,7 @@ std::string format_snapshot(const SnapshotRecord& record) {
     out["createdAt"] = record.created_at.time_since_epoch().count();
     out["boot"] = record.boot;
     out["image"] = to_json(record.image);
-    out["layers"] = to_json(record.layers);
+    out["layers"] = json::string_array(record.layers);
     add_egress(record.egress, out);
     if (record.source) out["source"] = format_description(*record.source);
     return json::serialize(out) + "\n";

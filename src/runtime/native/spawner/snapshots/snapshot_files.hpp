@@ -2,7 +2,6 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
-#include "runtime/native/records/image_origin.hpp"
 #include "runtime/native/records/sandbox_description.hpp"
 
 #include <filesystem>

@@ -1,0 +1,33 @@
+#include "egress/dns/default_upstreams.hpp"
+
+#include "net/dns/resolver_settings.hpp"
+
+#include <algorithm>
+
+namespace opensandbox::egress::dns {
+
+namespace {
+
+namespace ip = boost::asio::ip;
+
+constexpr std::uint16_t dns_port = 53;
+constexpr std::size_t max_from_file = 10;
+
+}  // namespace
+
+std::vector<ip::udp::endpoint> default_upstreams(std::string_view resolv_conf) {
+    const auto named = net::dns::parse_resolver_settings(resolv_conf, max_from_file);
+    std::vector<ip::udp::endpoint> servers;
+    for (const bool loopback : {false, true}) {
+        for (const ip::address& address : named.servers) {
+            if (address.is_loopback() != loopback || address.is_unspecified()) continue;
+            const ip::udp::endpoint server(address, dns_port);
+            const bool known = std::find(servers.begin(), servers.end(), server) != servers.end();
+            if (!known) servers.push_back(server);
+        }
+    }
+    if (servers.empty()) servers.emplace_back(ip::make_address("8.8.8.8"), dns_port);
+    return servers;
+}
+
+}  // namespace opensandbox::egress::dns
