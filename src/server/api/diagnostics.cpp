@@ -2,8 +2,7 @@
 #include "lifecycle/lifecycle.hpp"
 #include "server/api/request_body.hpp"
 #include "server/api/routes.hpp"
-#include "server/diagnostics/query.hpp"
-#include "server/diagnostics/text.hpp"
+#include "server/diagnostics/pages.hpp"
 #include "server/error_response.hpp"
 
 #include <algorithm>

@@ -1,7 +1,6 @@
 #include "base/log.hpp"
 #include "http/client_stop.hpp"
-#include "server/api/image_json.hpp"
-#include "server/api/image_request.hpp"
+#include "server/api/images.hpp"
 #include "server/api/request_body.hpp"
 #include "server/api/routes.hpp"
 #include "server/api/services.hpp"

@@ -156,7 +156,7 @@ Awaitable<Result<std::string>> pull(registry::Registries& registries, TransferRe
                                            std::move(watcher), std::move(stop));
     if (!pulled) co_return pulled.error();
     std::string line = "{\"image\":";
-    append_image(line, *pulled);
+    line += image_json(*pulled);
     line += "}\n";
     co_return line;
 }

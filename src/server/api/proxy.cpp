@@ -10,7 +10,6 @@
 #include "server/auth.hpp"
 #include "server/error_response.hpp"
 #include "server/proxy/endpoint_address.hpp"
-#include "server/proxy/page_isolation.hpp"
 #include "server/proxy/proxy_rules.hpp"
 
 namespace opensandbox::server {

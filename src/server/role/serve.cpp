@@ -17,9 +17,7 @@
 #include "server/background/log_files.hpp"
 #include "server/config/egress_settings.hpp"
 #include "server/proxy/endpoint_address.hpp"
-#include "server/role/api_key.hpp"
-#include "server/role/serve_options.hpp"
-#include "server/role/startup_prompt.hpp"
+#include "server/role/startup.hpp"
 #include "store/state_lock.hpp"
 #include "version.hpp"
 

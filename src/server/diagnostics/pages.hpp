@@ -1,15 +1,37 @@
 #pragma once
 
 #include "lifecycle/sandbox_events.hpp"
+#include "model/field_error.hpp"
 #include "model/json_text.hpp"
 #include "runtime/inspection.hpp"
+#include "runtime/runtime.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
-/// The text of the operators' diagnostics (lifecycle 5). Pure.
+/// The diagnostics routes: their parameters, and the text for operators (lifecycle 5). Pure.
 namespace opensandbox::server::diagnostics {
+
+/// What the query says; what it does not say has the route's default.
+struct Parameters {
+    Parameters() = default;
+    std::optional<std::string> scope;  ///< trimmed, lower case
+    std::int64_t tail = 100;           ///< 1..10000
+    std::int64_t event_limit = 50;     ///< 1..500
+    std::optional<std::chrono::seconds> since;
+};
+
+/// Which route reads the query: they differ in names and defaults.
+enum class Page : std::uint8_t { logs, events, inspect, summary };
+
+/// Every number out of its range or no number at all at once.
+std::variant<Parameters, model::FieldErrors> parse_parameters(Page page, std::string_view query);
+
+/// "90s", "15m", "2h", "7d"; ten minutes when it is anything else.
+std::chrono::seconds parse_since(std::string_view text);
 
 /// What `/events` shows, one line each: the backend's view, then what this server did.
 std::vector<std::string> event_lines(const runtime::Inspection& inspection,
