@@ -7,7 +7,7 @@
 #include "runtime/native/inside/slot_process.hpp"
 #include "runtime/native/network/uplink.hpp"
 #include "runtime/native/spawner/egress/enforcer_process.hpp"
-#include "runtime/native/spawner/spawner_main.hpp"
+#include "runtime/native/spawner/spawner.hpp"
 #include "server/role/serve.hpp"
 
 #include <algorithm>

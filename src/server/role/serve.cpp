@@ -10,7 +10,6 @@
 #include "runtime/docker/docker_runtime.hpp"
 #include "runtime/native/host/gvisor_program.hpp"
 #include "runtime/native/server/native_runtime.hpp"
-#include "runtime/native/server/rootless.hpp"
 #include "server/api/app.hpp"
 #include "server/auth.hpp"
 #include "server/background/background.hpp"

@@ -1,5 +1,4 @@
 #include "runtime/native/ground/confinement/seccomp_filter.hpp"
-#include "runtime/native/ground/kernel/system_calls.hpp"
 
 #include <catch2/catch.hpp>
 #include <linux/audit.h>

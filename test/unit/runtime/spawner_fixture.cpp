@@ -7,7 +7,7 @@
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/host/host.hpp"
 #include "runtime/native/records/journal.hpp"
-#include "runtime/native/spawner/spawner_main.hpp"
+#include "runtime/native/spawner/spawner.hpp"
 
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -82,5 +83,19 @@ struct CommitRequest {
     bool pause = true;                 ///< stop its processes meanwhile
     std::vector<std::string> changes;  ///< Dockerfile lines: "CMD [\"/bin/sh\"]", "LABEL a=b"
 };
+
+/// An image reference as POST /images/create takes it.
+struct PullReference {
+    PullReference() = default;
+    std::string name;
+    std::string tag;  ///< tag or "sha256:…"
+};
+
+/// A reference without tag and digest means its tag "latest"; with both, the digest decides. Pure.
+PullReference split_reference(std::string_view image);
+
+/// The value of X-Registry-Auth: URL-safe base64 of a JSON document. Where `auth` names no server
+/// the registry of `image` stands for it. Pure.
+std::string registry_auth_header(const RegistryAuth& auth, std::string_view image);
 
 }  // namespace opensandbox::runtime::docker

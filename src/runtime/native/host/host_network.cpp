@@ -1,10 +1,9 @@
-#include "runtime/native/host/host_network.hpp"
-
 #include "base/log.hpp"
 #include "base/unique_fd.hpp"
 #include "net/dns/resolver_settings.hpp"
 #include "net/route_socket.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/host/host_preparation.hpp"
 #include "runtime/native/network/egress_sockets.hpp"
 #include "runtime/native/network/firewall.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"

@@ -1,6 +1,7 @@
+#include "runtime/native/host/host_preparation.hpp"
+
 #include "base/log.hpp"
 #include "egress/rules/host_table.hpp"
-#include "runtime/native/ground/confinement/kernel_limits.hpp"
 #include "runtime/native/ground/confinement/seccomp_filter.hpp"
 #include "runtime/native/ground/kernel/id_map.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
@@ -10,7 +11,6 @@
 #include "runtime/native/ground/layer/overlay_probe.hpp"
 #include "runtime/native/host/gvisor_program.hpp"
 #include "runtime/native/host/host.hpp"
-#include "runtime/native/host/host_network.hpp"
 #include "runtime/native/network/firewall.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
 

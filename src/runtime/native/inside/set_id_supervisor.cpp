@@ -1,7 +1,6 @@
 #include "runtime/native/inside/set_id_supervisor.hpp"
 
 #include "runtime/native/ground/confinement/caller.hpp"
-#include "runtime/native/ground/confinement/set_id_filter.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
 
 #include <linux/capability.h>

@@ -5,7 +5,6 @@
 #include "base/program_text.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/kernel/own_program.hpp"
-#include "runtime/native/ground/kernel/sanitizer_reports.hpp"
 #include "runtime/native/ground/kernel/signals.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/inside/gvisor_slot.hpp"
@@ -22,6 +21,10 @@
 #include <fcntl.h>
 #include <sstream>
 #include <unistd.h>
+
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#include <sanitizer/common_interface_defs.h>
+#endif
 
 namespace opensandbox::runtime::native {
 
@@ -43,6 +46,18 @@ void rename_process(std::string_view name) {
     auto* text = reinterpret_cast<char*>(begin);  // NOLINT: the kernel gives it as a number
     std::memset(text, 0, end - begin);
     std::memcpy(text, name.data(), name.size());
+}
+
+/// The process is about to give up its standard error: reports of sanitizers, in a build with them,
+/// still go there.
+void keep_sanitizer_reports() {
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    // Far above what anybody counts on.
+    constexpr int lowest = 200;
+    const int kept = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, lowest);
+    if (kept >= 0)
+        __sanitizer_set_report_fd(reinterpret_cast<void*>(std::intptr_t{kept}));  // NOLINT
+#endif
 }
 
 /// A hook is named already.

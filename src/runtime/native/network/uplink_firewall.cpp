@@ -1,8 +1,7 @@
-#include "runtime/native/network/uplink_firewall.hpp"
-
 #include "net/netlink_socket.hpp"
 #include "net/nftables.hpp"
 #include "runtime/native/network/pasta.hpp"
+#include "runtime/native/network/uplink.hpp"
 
 #include <linux/netlink.h>
 #include <netinet/in.h>

@@ -8,7 +8,6 @@
 #include "runtime/native/network/pasta.hpp"
 #include "runtime/native/network/resolver_process.hpp"
 #include "runtime/native/network/uplink.hpp"
-#include "runtime/native/network/uplink_firewall.hpp"
 #include "runtime/native/network/uplink_socket.hpp"
 #include "runtime/native/records/journal.hpp"
 #include "runtime/native/records/names.hpp"

@@ -9,11 +9,9 @@
 #include "runtime/native/records/inspection_text.hpp"
 #include "runtime/native/records/spawner_options.hpp"
 #include "runtime/native/server/egress_plan.hpp"
-#include "runtime/native/server/log_selection.hpp"
+#include "runtime/native/server/readings.hpp"
 #include "runtime/native/server/request_plan.hpp"
 #include "runtime/native/server/sandbox_buckets.hpp"
-#include "runtime/native/server/slot_usage.hpp"
-#include "runtime/native/server/snapshot_content.hpp"
 #include "runtime/native/server/spawner_link.hpp"
 
 #include <algorithm>

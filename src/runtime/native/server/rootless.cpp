@@ -1,10 +1,9 @@
-#include "runtime/native/server/rootless.hpp"
-
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/kernel/subordinate_ids.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/records/journal.hpp"
 #include "runtime/native/records/spawner_options.hpp"
+#include "runtime/native/server/native_runtime.hpp"
 
 #include <linux/nsfs.h>
 #include <sys/ioctl.h>

@@ -1,8 +1,7 @@
-#include "runtime/native/server/spawner_launch.hpp"
-
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/records/protocol.hpp"
+#include "runtime/native/server/spawner_link.hpp"
 
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -1,5 +1,3 @@
-#include "runtime/native/spawner/spawner_main.hpp"
-
 #include "base/descriptor_limit.hpp"
 #include "base/log.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"

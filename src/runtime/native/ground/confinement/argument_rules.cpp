@@ -1,4 +1,4 @@
-#include "runtime/native/ground/confinement/argument_rules.hpp"
+#include "runtime/native/ground/confinement/seccomp_filter.hpp"
 
 #include <linux/netlink.h>
 #include <linux/seccomp.h>

@@ -1,8 +1,6 @@
 #include "runtime/native/ground/confinement/seccomp_filter.hpp"
 
-#include "runtime/native/ground/confinement/argument_rules.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
-#include "runtime/native/ground/kernel/system_calls.hpp"
 
 #include <linux/seccomp.h>
 #include <seccomp.h>

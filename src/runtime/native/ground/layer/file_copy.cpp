@@ -1,6 +1,5 @@
-#include "runtime/native/ground/layer/file_copy.hpp"
-
 #include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/layer/layer_copy.hpp"
 
 #include <linux/fs.h>
 #include <sys/ioctl.h>

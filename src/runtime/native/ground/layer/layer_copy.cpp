@@ -2,7 +2,6 @@
 
 #include "base/unique_fd.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
-#include "runtime/native/ground/layer/file_copy.hpp"
 
 #include <sys/stat.h>
 

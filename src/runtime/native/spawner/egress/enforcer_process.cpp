@@ -6,7 +6,6 @@
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/kernel/signals.hpp"
 #include "runtime/native/ground/layer/overlay.hpp"
-#include "runtime/native/spawner/egress/enforcer_service.hpp"
 
 #include <linux/capability.h>
 #include <sys/prctl.h>

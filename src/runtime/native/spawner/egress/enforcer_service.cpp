@@ -1,5 +1,3 @@
-#include "runtime/native/spawner/egress/enforcer_service.hpp"
-
 #include "base/freed_memory.hpp"
 #include "base/log.hpp"
 #include "egress/host/enforcer.hpp"
@@ -10,6 +8,7 @@
 #include "net/task.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/records/protocol.hpp"
+#include "runtime/native/spawner/egress/enforcer_process.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>

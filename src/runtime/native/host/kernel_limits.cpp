@@ -1,7 +1,6 @@
-#include "runtime/native/ground/confinement/kernel_limits.hpp"
-
 #include "base/log.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/host/host_preparation.hpp"
 
 #include <sys/resource.h>
 

@@ -1,6 +1,5 @@
-#include "runtime/native/ground/confinement/set_id_filter.hpp"
-
 #include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/inside/set_id_supervisor.hpp"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,4 +1,4 @@
-#include "runtime/native/ground/kernel/system_calls.hpp"
+#include "runtime/native/ground/confinement/seccomp_filter.hpp"
 
 namespace opensandbox::runtime::native {
 

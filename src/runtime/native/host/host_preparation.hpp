@@ -1,12 +1,19 @@
 #pragma once
 
 #include "base/error.hpp"
+#include "runtime/native/host/host.hpp"
 
 #include <cstdint>
 
-/// What the kernel counts for the whole host or for a user, where neither a namespace nor a control
-/// group bounds it: specs/kernel-limits.md has the table.
+/// Steps of prepare_host(), a file each.
 namespace opensandbox::runtime::native {
+
+/// Gateway address, forwarding, resolver and firewall (host_network.cpp); fills in what the host's
+/// network decides.
+Status prepare_network(Host& host);
+
+// What the kernel counts for the whole host or for a user, where neither a namespace nor a control
+// group bounds it (kernel_limits.cpp): specs/kernel-limits.md has the table.
 
 /// Raises what counts objects of the whole host whose memory is charged to the sandbox that has
 /// them: the sandbox's own limits end it first, and no neighbour meets the count. What the host
