@@ -66,4 +66,18 @@ Result<Dockerfile> parse_dockerfile(std::string_view text, std::string file);
 
 std::string_view to_string(Verb verb);
 
+// What it is made of (instruction_parser.cpp).
+
+/// Parses one instruction that is no FROM. The error is the rule alone.
+Result<Instruction> parse_instruction(std::string_view verb, std::string_view rest,
+                                      const LogicalLine& line, char escape);
+
+/// Flags ("--name=value") at the beginning of an instruction's text, which are cut off.
+struct Flags {
+    Flags() = default;
+    std::vector<std::pair<std::string, std::string>> values;
+    std::string_view rest;
+};
+Flags take_flags(std::string_view text);
+
 }  // namespace opensandbox::imagebuild

@@ -3,7 +3,8 @@
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
-#include "lifecycle/snapshot_plan.hpp"
+#include "lifecycle/recovery_plan.hpp"
+#include "lifecycle/transition.hpp"
 
 namespace opensandbox::lifecycle {
 namespace {
