@@ -120,6 +120,9 @@ class NativeRuntime final : public Runtime {
     }
 
   private:
+    /// On failure volumes that were `made` for it, and buckets, are left.
+    Awaitable<Result<Endpoints>> make(const SandboxSpec& spec,
+                                      std::shared_ptr<std::vector<std::string>> made);
     Awaitable<Result<CreateRequest>> plan(const SandboxSpec& spec,
                                           std::shared_ptr<std::vector<std::string>> made);
     Awaitable<Status> pull(const SandboxSpec& spec);
@@ -226,48 +229,44 @@ Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
         co_return Created(Error(ErrorCode::invalid_argument, "entrypoint: must not be empty"));
     }
     auto made = std::make_shared<std::vector<std::string>>();
-    auto request = co_await plan(spec, made);
-    Result<HostPorts> ports = request ? Result<HostPorts>(HostPorts()) : request.error();
-    std::string host;
-    if (request) {
-        auto mounted = co_await buckets_.acquire(spec, *request);
-        if (!mounted) ports = mounted.error();
-    }
-    std::string digest;
-    if (request && !spec.snapshot && images_->has_manifest(request->plan.image.digest)) {
-        digest = request->plan.image.digest;
-    }
-    std::string interception;
-    if (request) interception = native::interception_mode(request->egress);
-    std::string egress_token;
-    if (ports && request->egress.wanted) egress_token = request->egress.token = new_token();
-    if (ports) {
-        auto client = co_await link_->client();
-        if (client) {
-            ports = co_await (*client)->create(std::move(*request));
-            host = (*client)->spawner().publish_host;
-        } else {
-            ports = client.error();
-        }
-    }
-    if (ports) {
-        Endpoints endpoints(AgentAddress(host, ports->agent));
-        endpoints.egress_port = ports->egress;
-        endpoints.egress_token = std::move(egress_token);
-        const auto& inside = spec.network.published;
-        for (std::size_t i = 0; i < std::min(inside.size(), ports->published.size()); ++i) {
-            endpoints.published.emplace_back(inside[i],
-                                             static_cast<std::uint16_t>(ports->published[i]));
-        }
-        if (!digest.empty()) digests_.emplace(spec.id, std::move(digest));
-        if (!interception.empty()) interception_modes_.emplace(spec.id, std::move(interception));
-        co_return Created(std::move(endpoints));
-    }
+    auto created = co_await make(spec, made);
+    if (created) co_return created;
     if (buckets_.any(spec.id)) co_await buckets_.release(spec.id);
     if (!made->empty()) {
         asio::post(*blocking_, [planner = planner_, made] { planner.undo(*made); });
     }
-    co_return Created(ports.error());
+    co_return created;
+}
+
+Awaitable<Result<Endpoints>> NativeRuntime::make(const SandboxSpec& spec,
+                                                 std::shared_ptr<std::vector<std::string>> made) {
+    using Created = Result<Endpoints>;
+    auto request = co_await plan(spec, std::move(made));
+    if (!request) co_return Created(request.error());
+    auto mounted = co_await buckets_.acquire(spec, *request);
+    if (!mounted) co_return Created(mounted.error());
+    std::string digest;
+    if (!spec.snapshot && images_->has_manifest(request->plan.image.digest)) {
+        digest = request->plan.image.digest;
+    }
+    std::string interception = native::interception_mode(request->egress);
+    std::string egress_token;
+    if (request->egress.wanted) egress_token = request->egress.token = new_token();
+    auto spawner = co_await link_->client();
+    if (!spawner) co_return Created(spawner.error());
+    auto reply = co_await (*spawner)->ask(std::move(*request));
+    if (!reply) co_return Created(reply.error());
+    const HostPorts& ports = reply->ports;
+    Endpoints endpoints(AgentAddress((*spawner)->spawner().publish_host, ports.agent));
+    endpoints.egress_port = ports.egress;
+    endpoints.egress_token = std::move(egress_token);
+    const auto& inside = spec.network.published;
+    for (std::size_t i = 0; i < std::min(inside.size(), ports.published.size()); ++i) {
+        endpoints.published.emplace_back(inside[i], static_cast<std::uint16_t>(ports.published[i]));
+    }
+    if (!digest.empty()) digests_.emplace(spec.id, std::move(digest));
+    if (!interception.empty()) interception_modes_.emplace(spec.id, std::move(interception));
+    co_return Created(std::move(endpoints));
 }
 
 Awaitable<Status> NativeRuntime::destroy(const std::string& id) {

@@ -220,16 +220,17 @@ Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(
     co_return waiting;
 }
 
-Awaitable<Result<HostPorts>> SpawnerClient::create(CreateRequest request) {
+Awaitable<Result<CreateReply>> SpawnerClient::ask(CreateRequest request) {
+    using Answered = Result<CreateReply>;
     request.request = ++state_->last_number;
     const auto limit = answer_timeout + std::chrono::seconds(request.start_seconds);
     std::string bytes = encode(request);
     auto waiting = co_await exchange(request.request, std::move(bytes), limit);
     Result<Message>& answer = *waiting->answer;
-    if (!answer) co_return Result<HostPorts>(answer.error());
+    if (!answer) co_return Answered(answer.error());
     auto* reply = std::get_if<CreateReply>(&*answer);
-    if (!reply) co_return Result<HostPorts>(lost());
-    co_return Result<HostPorts>(std::move(reply->ports));
+    if (!reply) co_return Answered(lost());
+    co_return Answered(std::move(*reply));
 }
 
 template <class Request>
@@ -243,7 +244,7 @@ Awaitable<Status> SpawnerClient::demand(Request request, std::chrono::seconds li
 }
 
 template <class Request>
-Awaitable<Result<std::string>> SpawnerClient::ask(Request request) {
+Awaitable<Result<std::string>> SpawnerClient::ask_text(Request request) {
     request.request = ++state_->last_number;
     const std::uint64_t number = request.request;
     std::string bytes = encode(Message(std::move(request)));
@@ -254,17 +255,17 @@ Awaitable<Result<std::string>> SpawnerClient::ask(Request request) {
 
 Awaitable<Result<std::string>> SpawnerClient::output(std::string id) {
     LogsRequest request{0, std::move(id)};
-    return ask(std::move(request));
+    return ask_text(std::move(request));
 }
 
 Awaitable<Result<std::string>> SpawnerClient::view(std::string id) {
     InspectRequest request{0, std::move(id)};
-    return ask(std::move(request));
+    return ask_text(std::move(request));
 }
 
 Awaitable<Result<std::string>> SpawnerClient::slots(std::uint32_t limit) {
     SlotsRequest request{0, limit};
-    return ask(std::move(request));
+    return ask_text(std::move(request));
 }
 
 Awaitable<Status> SpawnerClient::destroy(std::string id) {

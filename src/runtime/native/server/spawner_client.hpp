@@ -30,8 +30,9 @@ class SpawnerClient {
     SpawnerClient(const SpawnerClient&) = delete;
     SpawnerClient& operator=(const SpawnerClient&) = delete;
 
-    /// Fills in the request number. `unavailable` when the connection is lost meanwhile.
-    Awaitable<Result<HostPorts>> create(CreateRequest request);
+    /// Every call sends one request, under a number of its own, and waits for the reply of that
+    /// number. `unavailable` when the connection is lost meanwhile.
+    Awaitable<Result<CreateReply>> ask(CreateRequest request);
     Awaitable<Status> destroy(std::string id);
     Awaitable<Result<std::vector<Observed>>> list();
     Awaitable<Status> pause(std::string id);
@@ -63,7 +64,7 @@ class SpawnerClient {
     Awaitable<Status> demand(Request request, std::chrono::seconds limit);
     /// Sends one that TextReplies answer.
     template <class Request>
-    Awaitable<Result<std::string>> ask(Request request);
+    Awaitable<Result<std::string>> ask_text(Request request);
 
     std::shared_ptr<State> state_;
 };

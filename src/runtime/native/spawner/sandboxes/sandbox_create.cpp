@@ -1,3 +1,4 @@
+#include "base/log.hpp"
 #include "base/remove_tree.hpp"
 #include "runtime/native/ground/layer/layer_image.hpp"
 #include "runtime/native/ground/layer/overlay.hpp"
@@ -5,17 +6,208 @@
 #include "runtime/native/inside/volume_mount.hpp"
 #include "runtime/native/spawner/sandboxes/sandbox_table.hpp"
 
+#include <sys/epoll.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <cerrno>
+#include <csignal>
 #include <fcntl.h>
 #include <iterator>
 #include <unistd.h>
 
-/// What turns a blank into the sandbox that was asked for, on the spawner's side.
+/// The spawner's side of a create: what turns a blank into the sandbox that was asked for.
 namespace opensandbox::runtime::native {
+
+using namespace std::chrono_literals;
+
+namespace {
+
+/// A slot that has not answered by then is given up.
+constexpr auto start_timeout = 30s;
+
+}  // namespace
+
+void SandboxTable::create(CreateRequest request, Created done) {
+    if (sandboxes_.contains(request.id)) {
+        done(Error(ErrorCode::conflict, "sandbox " + request.id + " exists already"));
+        return;
+    }
+    auto sandbox = std::make_shared<Sandbox>();
+    sandbox->id = request.id;
+    sandbox->snapshot_layers = request.plan.snapshot_layers;
+    sandbox->digest = request.plan.image.digest;
+    const auto allowed = start_timeout + std::chrono::seconds(request.start_seconds);
+    sandbox->claims = request.plan.claims;
+    sandbox->own_claims = request.plan.own_claims;
+    sandbox->request = std::move(request);
+    sandbox->created = std::move(done);
+    sandboxes_.emplace(sandbox->id, sandbox);
+    pool_->begin_service();
+    pool_->note_image(!sandbox->request.plan.image.usr.empty());
+    if (begin_warm(sandbox)) {
+        if (sandbox->failure) return;
+        follow_start(sandbox, allowed);
+        if (sandbox->request.egress.wanted) guard_first(sandbox);
+        return;
+    }
+    pool_->take([this, sandbox, allowed](Result<SlotParts> parts) {
+        if (!parts) {
+            sandbox->failure = parts.error();
+            forget(sandbox, {});
+            return;
+        }
+        sandbox->state = State::starting;
+        sandbox->parts = std::move(*parts);
+        begin(sandbox, allowed);
+    });
+}
+
+/// It has its slot; what that is to be is told once its packets are judged.
+void SandboxTable::begin(const Entry& sandbox, EventLoop::Clock::duration allowed) {
+    if (!sandbox->destroyed.empty()) {
+        return fail(sandbox, Error(ErrorCode::cancelled, "destroyed meanwhile"));
+    }
+    if (sandbox->request.egress.wanted) {
+        follow_start(sandbox, allowed);
+        return guard_first(sandbox);
+    }
+    if (auto status = activate(*sandbox); !status) return fail(sandbox, status.error());
+    follow_start(sandbox, allowed);
+}
+
+void SandboxTable::guard_first(const Entry& sandbox) {
+    GuardRecord record;
+    record.id = sandbox->id;
+    record.link = host_->link_name(sandbox->parts.slot);
+    record.addresses.push_back(host_->address(sandbox->parts.slot).to_string());
+    if (const auto six = host_->address6(sandbox->parts.slot)) {
+        record.addresses.push_back(six->to_string());
+    }
+    record.egress = sandbox->request.egress;
+    egress_->guard(std::move(record),
+                   [this, weak = std::weak_ptr(sandbox)](Result<std::string> authority) {
+                       if (const auto held = weak.lock()) on_guarded(held, std::move(authority));
+                   });
+}
+
+void SandboxTable::on_guarded(const Entry& sandbox, Result<std::string> authority) {
+    if (sandbox->state != State::starting || sandbox->failure) return;
+    if (!authority) return fail(sandbox, authority.error());
+    // The slot has no use for the rest.
+    sandbox->request.egress = {};
+    sandbox->request.authority = std::move(*authority);
+    auto status = sandbox->from_warm ? settle_warm(*sandbox) : activate(*sandbox);
+    if (!status) fail(sandbox, status.error());
+}
+
+/// Tells the slot what it is from now on.
+Status SandboxTable::activate(Sandbox& sandbox) {
+    sandbox.parts.address6 = host_->address6(sandbox.parts.slot);
+    if (auto s = fit_layer(sandbox); !s) return s.error().within("writable layer");
+    auto built = build_parts(sandbox);
+    if (!built) return built.error();
+    if (auto s = set_limits(sandbox); !s) {
+        return s.error().wire().empty() ? s.error().within("limits") : s.error();
+    }
+    if (auto s = choose_network(sandbox); !s) return s.error().within("network");
+    SandboxDescription description = describe(sandbox.request);
+    description.published = sandbox.published;
+    std::string bytes = encode(sandbox.request);
+    std::vector<int> descriptors;
+    for (const UniqueFd& fd : *built)
+        descriptors.push_back(fd.get());
+    auto sent = send_message(sandbox.parts.control.get(), bytes, descriptors);
+    // The token is the slot's alone from here on: later slots are copies of this process.
+    ::explicit_bzero(bytes.data(), bytes.size());
+    ::explicit_bzero(sandbox.request.agent_token.data(), sandbox.request.agent_token.size());
+    sandbox.request = {};
+    if (!sent) return sent.error().within("slot");
+    // What listens is the slot's alone: it must end with the slot, not with the mounts' remains.
+    const auto is_listener = [](const UniqueFd& fd) {
+        struct stat info{};
+        return ::fstat(fd.get(), &info) == 0 && S_ISSOCK(info.st_mode);
+    };
+    std::erase_if(*built, is_listener);
+    std::ranges::move(*built, std::back_inserter(sandbox.scaffold));
+    // A warm slot is nobody's yet: it ends with this process, and nobody has to know of it.
+    if (sandbox.id.empty()) return {};
+    return write_down(sandbox, description);
+}
+
+/// While the slot works: what a spawner to come has to know.
+Status SandboxTable::write_down(Sandbox& sandbox, const SandboxDescription& description) {
+    if (auto s = write_description(host_->slot_directory(sandbox.parts.slot), description); !s) {
+        return s;
+    }
+    sandbox.start_time = process_start_time(sandbox.parts.pid).value_or(0);
+    return journal_.write(journal_entry(sandbox));
+}
+
+/// The slot has all it needs; it answers or dies.
+void SandboxTable::follow_start(const Entry& sandbox, EventLoop::Clock::duration allowed) {
+    sandbox->control_watch = loop_->watch(sandbox->parts.control.get(), EPOLLIN,
+                                          [this, sandbox](std::uint32_t) { on_slot(sandbox); });
+    watch_death(sandbox);
+    loop_->run_after(allowed, [this, weak = std::weak_ptr(sandbox)] {
+        const auto late = weak.lock();
+        if (late && late->state == State::starting) {
+            fail(late, Error(ErrorCode::timeout, "the sandbox did not start in time"));
+        }
+    });
+}
+
+void SandboxTable::on_slot(const Entry& sandbox) {
+    auto received = receive_message(sandbox->parts.control.get());
+    const auto message =
+        received && !received->closed ? decode(received->bytes) : Result<Message>(Error());
+    if (message && std::holds_alternative<SandboxReady>(*message)) return on_ready(sandbox);
+    if (message) {
+        if (const auto* failed = std::get_if<FailedReply>(&*message)) {
+            return fail(sandbox, failed->error);
+        }
+    }
+    fail(sandbox, Error(ErrorCode::internal, "the sandbox ended before it was ready"));
+}
+
+void SandboxTable::on_ready(const Entry& entry) {
+    Sandbox& sandbox = *entry;
+    sandbox.control_watch.reset();
+    offer_broker(entry);
+    sandbox.parts.user_namespace.reset();
+    // Dissolving mounts costs; that waits for a quiet moment.
+    auto scaffold = std::make_shared<std::vector<UniqueFd>>(std::move(sandbox.scaffold));
+    scaffold->push_back(std::move(sandbox.parts.base));
+    scaffold->push_back(std::move(sandbox.parts.usr));
+    loop_->run_after(30ms, [this, scaffold] { pool_->discard(std::move(*scaffold)); });
+    if (sandbox.state != State::starting) return;
+    sandbox.state = State::running;
+    HostPorts ports;
+    ports.agent = sandbox.port;
+    for (const auto& [inside, outside] : sandbox.published)
+        ports.published.push_back(outside);
+    if (egress_->guards(sandbox.id)) ports.egress = host_->egress_sockets.api_port;
+    answer(sandbox, std::move(ports));
+}
+
+void SandboxTable::answer(Sandbox& sandbox, Result<HostPorts> ports) {
+    if (!sandbox.created) return;
+    pool_->end_service();
+    std::exchange(sandbox.created, nullptr)(std::move(ports));
+}
+
+void SandboxTable::fail(const Entry& sandbox, Error error) {
+    if (sandbox->failure || sandbox->state == State::removing) return;
+    sandbox->control_watch.reset();
+    sandbox->failure = std::move(error);
+    log::warn("sandbox did not start",
+              {{"sandbox", sandbox->id}, {"reason", sandbox->failure->message()}});
+    (void)signal_process(sandbox->parts.pidfd.get(), SIGKILL);
+    watch_death(sandbox);
+}
+
+// What activate() puts together.
 
 /// What the slot gets: the listener, its root, and for the host's image a /usr.
 Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const {
@@ -182,48 +374,6 @@ Status SandboxTable::choose_network(const Sandbox& sandbox) {
         if (!done) return done;
     }
     return join_network(sandbox, network.shared, network.hostname);
-}
-
-Status SandboxTable::activate(Sandbox& sandbox) {
-    sandbox.parts.address6 = host_->address6(sandbox.parts.slot);
-    if (auto s = fit_layer(sandbox); !s) return s.error().within("writable layer");
-    auto built = build_parts(sandbox);
-    if (!built) return built.error();
-    if (auto s = set_limits(sandbox); !s) {
-        return s.error().wire().empty() ? s.error().within("limits") : s.error();
-    }
-    if (auto s = choose_network(sandbox); !s) return s.error().within("network");
-    SandboxDescription description = describe(sandbox.request);
-    description.published = sandbox.published;
-    std::string bytes = encode(sandbox.request);
-    std::vector<int> descriptors;
-    for (const UniqueFd& fd : *built)
-        descriptors.push_back(fd.get());
-    auto sent = send_message(sandbox.parts.control.get(), bytes, descriptors);
-    // The token is the slot's alone from here on: later slots are copies of this process.
-    ::explicit_bzero(bytes.data(), bytes.size());
-    ::explicit_bzero(sandbox.request.agent_token.data(), sandbox.request.agent_token.size());
-    sandbox.request = {};
-    if (!sent) return sent.error().within("slot");
-    // What listens is the slot's alone: it must end with the slot, not with the mounts' remains.
-    const auto is_listener = [](const UniqueFd& fd) {
-        struct stat info{};
-        return ::fstat(fd.get(), &info) == 0 && S_ISSOCK(info.st_mode);
-    };
-    std::erase_if(*built, is_listener);
-    std::ranges::move(*built, std::back_inserter(sandbox.scaffold));
-    // A warm slot is nobody's yet: it ends with this process, and nobody has to know of it.
-    if (sandbox.id.empty()) return {};
-    return write_down(sandbox, description);
-}
-
-/// While the slot works: what a spawner to come has to know.
-Status SandboxTable::write_down(Sandbox& sandbox, const SandboxDescription& description) {
-    if (auto s = write_description(host_->slot_directory(sandbox.parts.slot), description); !s) {
-        return s;
-    }
-    sandbox.start_time = process_start_time(sandbox.parts.pid).value_or(0);
-    return journal_.write(journal_entry(sandbox));
 }
 
 }  // namespace opensandbox::runtime::native
