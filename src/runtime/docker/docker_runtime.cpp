@@ -3,7 +3,6 @@
 #include "base/log.hpp"
 #include "net/task.hpp"
 #include "runtime/docker/core.hpp"
-#include "runtime/docker/labels.hpp"
 #include "runtime/docker/names.hpp"
 #include "runtime/docker/own_program.hpp"
 #include "runtime/docker/readiness.hpp"

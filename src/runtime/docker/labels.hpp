@@ -1,10 +1,8 @@
 #pragma once
 
-#include "base/error.hpp"
 #include "runtime/docker/engine/container.hpp"
 #include "runtime/runtime.hpp"
 
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,9 +56,5 @@ std::string label_time(Timestamp at);
 
 /// A copy with the values of secret labels replaced by `***`.
 StringMap without_secrets(StringMap labels);
-
-/// The id of a state directory, from its file `server-id`, made at the first call: what tells our
-/// objects at a shared engine from those of other servers. Blocks.
-Result<std::string> server_id(const std::filesystem::path& state_directory);
 
 }  // namespace opensandbox::runtime::docker

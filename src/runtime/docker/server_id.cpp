@@ -1,6 +1,6 @@
 #include "base/identifier.hpp"
 #include "base/unique_fd.hpp"
-#include "runtime/docker/labels.hpp"
+#include "runtime/docker/names.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
