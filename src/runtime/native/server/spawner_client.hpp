@@ -30,8 +30,8 @@ class SpawnerClient {
     SpawnerClient(const SpawnerClient&) = delete;
     SpawnerClient& operator=(const SpawnerClient&) = delete;
 
-    /// Every call sends one request, under a number of its own, and waits for the reply of that
-    /// number. `unavailable` when the connection is lost meanwhile.
+    /// Sends the request under a number of its own and waits for the reply of that number, as the
+    /// calls after it do for theirs. `unavailable` when the connection is lost meanwhile.
     Awaitable<Result<CreateReply>> ask(CreateRequest request);
     Awaitable<Status> destroy(std::string id);
     Awaitable<Result<std::vector<Observed>>> list();
