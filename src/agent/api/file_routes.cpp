@@ -1,5 +1,6 @@
 #include "agent/api/file_routes.hpp"
 
+#include "agent/api/routes.hpp"
 #include "agent/files/file_info.hpp"
 #include "agent/files/move.hpp"
 #include "agent/files/permission.hpp"

@@ -1,6 +1,7 @@
 #include "agent/api/isolated_routes.hpp"
 
 #include "agent/api/file_routes.hpp"
+#include "agent/api/routes.hpp"
 #include "agent/ground/reply.hpp"
 #include "agent/isolated/capabilities.hpp"
 #include "agent/isolated/run.hpp"

@@ -6,10 +6,7 @@
 
 namespace opensandbox::agent {
 
-/// /v1/isolated/* (execd contract 9).
-void add_isolated_routes(http::Router& router, Services& services);
-
-/// One of them, or where there is a broker the way to it.
+/// One of the routes of /v1/isolated, or where there is a broker the way to it.
 void add_isolated_route(http::Router& router, Services& services, std::string_view method,
                         std::string_view pattern, http::Handler handler);
 

@@ -1,5 +1,4 @@
-#include "agent/api/pty_routes.hpp"
-
+#include "agent/api/routes.hpp"
 #include "agent/files/replacement_file.hpp"
 #include "agent/ground/reply.hpp"
 #include "agent/pty/client.hpp"
