@@ -1,6 +1,6 @@
 #include "agent/api/file_routes.hpp"
 #include "agent/api/file_stop.hpp"
-#include "agent/files/unpack.hpp"
+#include "agent/files/operations.hpp"
 #include "agent/ground/reply.hpp"
 #include "http/body_pipe.hpp"
 #include "image/directory_archive.hpp"

@@ -1,6 +1,6 @@
 #include "agent/api/file_routes.hpp"
 #include "agent/api/file_stop.hpp"
-#include "agent/files/replace.hpp"
+#include "agent/files/operations.hpp"
 #include "agent/ground/reply.hpp"
 #include "base/json_string.hpp"
 

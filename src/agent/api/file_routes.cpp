@@ -2,7 +2,7 @@
 
 #include "agent/api/routes.hpp"
 #include "agent/files/file_info.hpp"
-#include "agent/files/move.hpp"
+#include "agent/files/operations.hpp"
 #include "agent/files/permission.hpp"
 #include "agent/files/replacement_file.hpp"
 #include "agent/ground/reply.hpp"

@@ -2,7 +2,6 @@
 
 #include "agent/command/execution.hpp"
 #include "agent/ground/reply.hpp"
-#include "agent/isolated/shell_script.hpp"
 #include "agent/process/environment_file.hpp"
 #include "base/identifier.hpp"
 

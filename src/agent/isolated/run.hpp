@@ -1,8 +1,15 @@
 #pragma once
 
 #include "agent/isolated/isolation.hpp"
+#include "agent/isolated/request.hpp"
 #include "agent/process/process_context.hpp"
+#include "agent/process/spawn.hpp"
 #include "http/exchange.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace opensandbox::agent {
 
@@ -19,5 +26,12 @@ Awaitable<Result<std::shared_ptr<BackgroundRun>>> start_background_run(
 
 /// Bytes of output that are kept of a background run, and given at once.
 inline constexpr std::uint64_t kMaxRunOutput = std::uint64_t{16} << 20;
+
+/// The shells to try for a run: bash, else sh. Each takes up the state that the last foreground run
+/// of the session left (variables, functions, working directory, umask), exports `envs` and
+/// evaluates the code. A foreground run leaves its state behind when its shell exits, however it
+/// does, unless the code set an EXIT trap of its own or replaced the shell. Pure.
+std::vector<Program> session_shells(const RunRequest& request,
+                                    std::optional<std::string_view> path);
 
 }  // namespace opensandbox::agent
