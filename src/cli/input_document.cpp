@@ -1,6 +1,6 @@
 #include "cli/input_document.hpp"
 
-#include "cli/yaml_reader.hpp"
+#include "cli/document.hpp"
 #include "sdk/stdio/standard_streams.hpp"
 
 namespace opensandbox::cli {

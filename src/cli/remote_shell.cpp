@@ -1,8 +1,7 @@
 #include "cli/remote_shell.hpp"
 
 #include "base/scope_exit.hpp"
-#include "cli/escape_filter.hpp"
-#include "cli/raw_terminal.hpp"
+#include "cli/terminal.hpp"
 #include "net/task.hpp"
 #include "sdk/stdio/output_queue.hpp"
 #include "sdk/stdio/standard_streams.hpp"
