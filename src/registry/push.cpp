@@ -1,5 +1,3 @@
-#include "registry/push.hpp"
-
 #include "base/digest.hpp"
 #include "base/scope_exit.hpp"
 #include "image/composition.hpp"
@@ -7,8 +5,9 @@
 #include "image/layer_writer.hpp"
 #include "image/staging.hpp"
 #include "net/task.hpp"
-#include "registry/blob_upload.hpp"
+#include "registry/blobs.hpp"
 #include "registry/parallel.hpp"
+#include "registry/transfer.hpp"
 
 #include <map>
 

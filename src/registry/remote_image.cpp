@@ -1,6 +1,5 @@
-#include "registry/remote_image.hpp"
-
 #include "base/digest.hpp"
+#include "registry/transfer.hpp"
 
 namespace opensandbox::registry {
 namespace {

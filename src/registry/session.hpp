@@ -1,6 +1,6 @@
 #pragma once
 
-#include "registry/challenge.hpp"
+#include "registry/authentication.hpp"
 #include "registry/credential.hpp"
 #include "registry/wire.hpp"
 

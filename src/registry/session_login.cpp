@@ -1,6 +1,6 @@
 #include "image/budget.hpp"
+#include "registry/authentication.hpp"
 #include "registry/session.hpp"
-#include "registry/token.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,7 @@
 #include "agent/trust/public_file.hpp"
 #include "agent/trust/stores.hpp"
 #include "trust/certificates.hpp"
-#include "trust/java_key_store.hpp"
+#include "trust/java_trust_store.hpp"
 
 #include <algorithm>
 #include <array>

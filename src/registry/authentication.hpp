@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 
+#include <chrono>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -22,5 +23,16 @@ struct Challenge {
 /// Reads the value of the field, which may hold several challenges. `protocol` when it breaks the
 /// grammar or its limits: 8 KiB, 16 challenges of 32 parameters. Pure.
 Result<std::vector<Challenge>> parse_challenges(std::string_view field);
+
+/// What a token server gave.
+struct Token {
+    Token() = default;
+    std::string value;
+    std::chrono::seconds lifetime{60};
+};
+
+/// Reads its answer: {"token" or "access_token", "expires_in"}. `bad_gateway` when it is not that.
+/// Pure.
+Result<Token> parse_token(std::string_view text);
 
 }  // namespace opensandbox::registry

@@ -7,9 +7,29 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 namespace opensandbox::registry {
+
+/// A blob to fetch and what must be true of it.
+struct BlobRequest {
+    BlobRequest() = default;
+    std::string hex;  ///< of its sha256 digest
+    std::uint64_t size = 0;
+    std::filesystem::path file;                           ///< made; not there yet
+    std::function<void(std::uint64_t done)> on_progress;  ///< may be null
+    std::shared_ptr<bool> cancelled;                      ///< true: end soon; may be null
+};
+
+/// Fetches a blob into a file. A connection that is cut is taken up again where it broke, until
+/// several attempts in a row bring nothing. `invalid_argument` when size or digest are wrong. Files
+/// are written on `pool`. On failure the file may be left: its directory is the caller's.
+Awaitable<Status> download_blob(Session& session, asio::thread_pool& pool, BlobRequest request);
+
+/// The first byte that a 206 answer brings, from its Content-Range ("bytes 5-9/10"); empty when it
+/// is malformed. Pure.
+std::optional<std::uint64_t> range_start(std::string_view content_range);
 
 /// A blob to send.
 struct UploadRequest {
