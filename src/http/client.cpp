@@ -3,7 +3,6 @@
 #include "base/scope_exit.hpp"
 #include "http/client_connection.hpp"
 #include "http/client_pool.hpp"
-#include "http/client_response.hpp"
 #include "http/serialize.hpp"
 
 #include <boost/asio/this_coro.hpp>

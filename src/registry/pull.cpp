@@ -1,5 +1,5 @@
 #include "base/scope_exit.hpp"
-#include "image/pulled_image.hpp"
+#include "image/staged_image.hpp"
 #include "image/staging.hpp"
 #include "net/task.hpp"
 #include "registry/blobs.hpp"

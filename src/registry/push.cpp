@@ -1,7 +1,6 @@
 #include "base/digest.hpp"
 #include "base/scope_exit.hpp"
 #include "image/composition.hpp"
-#include "image/known_blobs.hpp"
 #include "image/layer_writer.hpp"
 #include "image/staging.hpp"
 #include "net/task.hpp"

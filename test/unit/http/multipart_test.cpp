@@ -1,6 +1,5 @@
 #include "http/multipart.hpp"
 
-#include "http/form_parameters.hpp"
 #include "support/body_text.hpp"
 #include "support/event_loop.hpp"
 
