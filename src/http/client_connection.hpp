@@ -1,7 +1,6 @@
 #pragma once
 
 #include "http/client.hpp"
-#include "http/client_pool.hpp"
 #include "http/head_parser.hpp"
 #include "http/input_buffer.hpp"
 #include "net/task.hpp"
@@ -11,6 +10,8 @@
 #include <string>
 
 namespace opensandbox::http {
+
+class ClientPool;
 
 /// A request body on its way over a connection, sent by a coroutine of its own so that an early
 /// response is seen.

@@ -1,7 +1,7 @@
 #include "opensandbox/diagnostics.hpp"
 
 #include "sdk/transport.hpp"
-#include "sdk/wire_diagnostics.hpp"
+#include "sdk/wire.hpp"
 
 namespace opensandbox::sdk {
 

@@ -5,7 +5,6 @@
 #include "opensandbox/pool_store.hpp"
 #include "redis/client.hpp"
 #include "sdk/pool_error.hpp"
-#include "sdk/redis_scripts.hpp"
 #include "sdk/transport.hpp"
 
 #include <boost/asio/experimental/channel.hpp>

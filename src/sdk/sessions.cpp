@@ -3,7 +3,7 @@
 #include "opensandbox/sandbox.hpp"
 #include "sdk/event_source.hpp"
 #include "sdk/transport.hpp"
-#include "sdk/wire_sessions.hpp"
+#include "sdk/wire.hpp"
 
 namespace opensandbox::sdk {
 

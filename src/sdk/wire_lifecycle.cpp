@@ -1,5 +1,6 @@
 #include "http/message.hpp"
 #include "json/document.hpp"
+#include "sdk/fields/diagnostics.hpp"
 #include "sdk/fields/endpoint.hpp"
 #include "sdk/fields/page.hpp"
 #include "sdk/fields/sandbox.hpp"
@@ -189,6 +190,10 @@ Result<std::string> decode_version(std::string_view body) {
     std::string version = in.string("version");
     if (in.failed()) return in.error();
     return version;
+}
+
+Result<DiagnosticContent> decode_diagnostic_content(std::string_view body) {
+    return decode_document<DiagnosticContent>(body, fields::diagnostic_members);
 }
 
 }  // namespace opensandbox::sdk::wire

@@ -1,8 +1,7 @@
-#include "sdk/wire_templates.hpp"
-
 #include "json/document.hpp"
 #include "sdk/fields/page.hpp"
 #include "sdk/fields/template.hpp"
+#include "sdk/wire.hpp"
 #include "sdk/wire_reader.hpp"
 
 namespace opensandbox::sdk::wire {

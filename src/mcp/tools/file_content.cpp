@@ -1,9 +1,8 @@
 #include "mcp/output_pages.hpp"
 #include "mcp/tool.hpp"
-#include "mcp/tools/byte_range.hpp"
 #include "mcp/tools/describe.hpp"
+#include "mcp/tools/file_bytes.hpp"
 #include "mcp/tools/file_mode.hpp"
-#include "mcp/tools/text_encoding.hpp"
 #include "mcp/workspace.hpp"
 
 #include <algorithm>

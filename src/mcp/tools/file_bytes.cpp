@@ -1,10 +1,12 @@
-#include "mcp/tools/text_encoding.hpp"
+#include "mcp/tools/file_bytes.hpp"
 
 #include "base/base64.hpp"
 #include "base/json_string.hpp"
 
 #include <algorithm>
 #include <cctype>
+#include <charconv>
+#include <string>
 
 namespace opensandbox::mcp {
 
@@ -50,6 +52,15 @@ sdk::Result<std::string> utf8_to_latin1(std::string_view text) {
     return out;
 }
 
+constexpr std::string_view kUnit = "bytes=";
+
+std::optional<std::uint64_t> whole_number(std::string_view text) {
+    std::uint64_t number = 0;
+    auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (failed != std::errc() || end != text.data() + text.size()) return {};
+    return number;
+}
+
 }  // namespace
 
 sdk::Result<Encoding> parse_encoding(std::string_view name) {
@@ -79,6 +90,36 @@ sdk::Result<std::string> from_json_text(std::string_view text, Encoding encoding
     auto bytes = from_base64(text);
     if (bytes) return std::move(*bytes);
     return sdk::Error(sdk::ErrorCode::invalid_argument, "content: is no base64");
+}
+
+sdk::Result<RangeHeader> parse_byte_range(std::string_view text) {
+    const sdk::Error refused(
+        sdk::ErrorCode::invalid_argument,
+        "range_header: expected bytes=FIRST-LAST, bytes=FIRST- or bytes=-COUNT, not " +
+            std::string(text));
+    if (!text.starts_with(kUnit)) return refused;
+    text.remove_prefix(kUnit.size());
+    const auto dash = text.find('-');
+    if (dash == std::string_view::npos) return refused;
+    RangeHeader range;
+    const std::string_view first = text.substr(0, dash);
+    const std::string_view last = text.substr(dash + 1);
+    if (first.empty()) {
+        range.last_bytes = whole_number(last);
+        if (!range.last_bytes || *range.last_bytes == 0) return refused;
+        return range;
+    }
+    auto begin = whole_number(first);
+    if (!begin) return refused;
+    range.begin = *begin;
+    if (last.empty()) return range;
+    range.end = whole_number(last);
+    if (!range.end || *range.end < range.begin) return refused;
+    return range;
+}
+
+std::size_t partial_character(std::string_view bytes) {
+    return incomplete_utf8_tail(bytes);
 }
 
 }  // namespace opensandbox::mcp
