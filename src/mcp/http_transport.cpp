@@ -2,7 +2,6 @@
 
 #include "base/identifier.hpp"
 #include "http/event_stream.hpp"
-#include "mcp/stream_outlet.hpp"
 
 #include <algorithm>
 

@@ -1,4 +1,4 @@
-#include "agent/api/isolated_routes.hpp"
+#include "agent/api/routes.hpp"
 #include "agent/ground/reply.hpp"
 #include "agent/isolated/change_report.hpp"
 #include "agent/isolated/overlay_commit.hpp"

@@ -1,5 +1,3 @@
-#include "agent/api/isolated_routes.hpp"
-
 #include "agent/api/file_routes.hpp"
 #include "agent/api/routes.hpp"
 #include "agent/ground/reply.hpp"

@@ -6,6 +6,7 @@
 #include "http/router.hpp"
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -42,6 +43,17 @@ void add_proxy_routes(http::Router& router, Services& services);
 /// Runs a checked request and answers with its events, or with an error before the first one.
 Awaitable<void> run_command_request(Services& services, http::Exchange& exchange,
                                     CommandRequest request);
+
+// The parts of the routes for isolation.
+
+/// One of the routes of /v1/isolated, or where there is a broker the way to it.
+void add_isolated_route(http::Router& router, Services& services, std::string_view method,
+                        std::string_view pattern, http::Handler handler);
+/// GET …/diff and POST …/commit.
+void add_change_routes(http::Router& router, Services& services);
+/// The session that the path names, or null after an answer that says why not.
+Awaitable<std::shared_ptr<IsolatedSession>> session_of(Services& services,
+                                                       http::Exchange& exchange);
 
 /// Where a proxied request goes: the raw target without its prefix, and the port. Empty when the
 /// path is no "/proxy/<1 to 65535>[/…]". Pure.
