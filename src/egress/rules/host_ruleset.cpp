@@ -49,24 +49,10 @@ SetLayout HostRuleset::verdict_layout() {
     return SetLayout({KeyField::link_name}, net::nft::SetValue::verdict);
 }
 
-LearnedSets HostRuleset::learned_sets() {
-    LearnedSets sets;
-    sets.v4 = "learned4";
-    sets.v6 = "learned6";
-    sets.by_link = true;
-    return sets;
-}
-
-void HostRuleset::base_chain(net::nft::Transaction& transaction, const char* name, const char* type,
-                             Hook hook, std::int32_t priority) const {
-    transaction.add_base_chain(Family::inet, options_.table, name, type, hook, priority);
-    transaction.flush_chain(Family::inet, options_.table, name);
-}
-
 void HostRuleset::write(net::nft::Transaction& transaction) const {
-    write_sets(transaction);
+    RuleWriter writer(transaction, options_.table, learned_sets);
+    write_sets(writer);
     transaction.add_counter(Family::inet, options_.table, spoofed_counter);
-    RuleWriter writer(transaction, options_.table, learned_sets());
     writer.chain(version_chain);
     writer.write_refusals(options_.log, log_limits_set);
 
@@ -77,38 +63,32 @@ void HostRuleset::write(net::nft::Transaction& transaction) const {
                     .go_to(RuleWriter::refusal(Reason::connections)));
     writer.rule(allowed_chain, Rule().accept());
 
-    base_chain(transaction, "prerouting", "filter", Hook::prerouting, host_before_tracking);
+    writer.base_chain("prerouting", "filter", Hook::prerouting, host_before_tracking);
     write_prerouting(writer);
-    base_chain(transaction, "translation", "nat", Hook::prerouting, host_before_translation);
+    writer.base_chain("translation", "nat", Hook::prerouting, host_before_translation);
     write_translation(writer);
-    base_chain(transaction, "input", "filter", Hook::input, before_filters);
+    writer.base_chain("input", "filter", Hook::input, before_filters);
     write_input(writer);
-    base_chain(transaction, "forward", "filter", Hook::forward, before_filters);
+    writer.base_chain("forward", "filter", Hook::forward, before_filters);
     write_forward(writer);
     write_arp(transaction);
 }
 
-void HostRuleset::write_sets(net::nft::Transaction& transaction) const {
-    const auto add = [&](const char* name, const SetLayout& layout) {
-        transaction.add_set(Family::inet, options_.table, name, layout);
-    };
-    add(links, link_layout());
-    add(quarantined, link_layout());
-    add(sources4, source_layout(false));
-    add(sources6, source_layout(true));
-    add(policies, verdict_layout());
-    add(diversions, verdict_layout());
-    for (const bool v6 : {false, true}) {
-        const auto learned = learned_sets();
-        add((v6 ? learned.v6 : learned.v4).c_str(), learned.layout(v6));
-    }
+void HostRuleset::write_sets(RuleWriter& writer) const {
+    writer.set(links, link_layout());
+    writer.set(quarantined, link_layout());
+    for (const bool v6 : {false, true})
+        writer.set(sources(v6), source_layout(v6));
+    writer.set(policies, verdict_layout());
+    writer.set(diversions, verdict_layout());
+    writer.write_learned_sets();
     auto counted = link_layout();
     counted.dynamic = true;
     counted.size = most_links;
-    add(connections_set, counted);
+    writer.set(connections_set, counted);
     counted.timeouts = true;
     counted.lifetime = std::chrono::minutes(1);
-    add(log_limits_set, counted);
+    writer.set(log_limits_set, counted);
 }
 
 void HostRuleset::write_prerouting(RuleWriter& writer) const {
@@ -116,13 +96,13 @@ void HostRuleset::write_prerouting(RuleWriter& writer) const {
     const KeyPart link(Source::incoming_link);
     writer.rule(chain, Rule().in_set(link, links, false).accept());
     const std::array<KeyPart, 2> key4{link, Source::ipv4_source};
-    writer.rule(chain, Rule().is_ipv4().in_set(key4, sources4).accept());
+    writer.rule(chain, Rule().is_ipv4().in_set(key4, sources(false)).accept());
     for (std::uint8_t type = first_of_discovery; type <= last_of_discovery; ++type)
         writer.rule(chain, Rule().is_ipv6().transport(IPPROTO_ICMPV6).icmp_type(type).drop());
     writer.rule(chain,
                 Rule().is_ipv6().transport(IPPROTO_ICMPV6).icmp_type(multicast_report).drop());
     const std::array<KeyPart, 2> key6{link, Source::ipv6_source};
-    writer.rule(chain, Rule().is_ipv6().in_set(key6, sources6).accept());
+    writer.rule(chain, Rule().is_ipv6().in_set(key6, sources(true)).accept());
     writer.rule(chain, Rule().count(spoofed_counter));
     const auto& log = options_.log;
     if (log.group != 0)
@@ -135,39 +115,28 @@ void HostRuleset::write_prerouting(RuleWriter& writer) const {
 void HostRuleset::write_translation(RuleWriter& writer) const {
     const char* chain = "translation";
     writer.rule(chain, Rule().in_set(Source::incoming_link, links, false).accept());
-    for (const auto transport : with_ports) {
-        if (options_.dns_port == 0) break;
-        if (options_.gateway4)
-            writer.rule(chain, Rule()
-                                   .is_ipv4()
-                                   .transport(transport)
-                                   .destination_port(dns_port)
-                                   .translate_destination(*options_.gateway4, options_.dns_port));
-        if (options_.gateway6)
-            writer.rule(chain, Rule()
-                                   .is_ipv6()
-                                   .transport(transport)
-                                   .destination_port(dns_port)
-                                   .translate_destination(*options_.gateway6, options_.dns_port));
-    }
+    // From a port, or all (0), to one of this host's own; none (0) where nobody listens.
+    const auto translate = [&](const char* where, std::uint8_t transport, std::uint16_t from,
+                               std::uint16_t to) {
+        const auto write = [&](Rule& rule, const auto& gateway) {
+            if (!gateway || to == 0) return;
+            rule.transport(transport);
+            if (from != 0) rule.destination_port(from);
+            writer.rule(where, rule.translate_destination(*gateway, to));
+        };
+        Rule v4;
+        Rule v6;
+        write(v4.is_ipv4(), options_.gateway4);
+        write(v6.is_ipv6(), options_.gateway6);
+    };
+    for (const auto transport : with_ports)
+        translate(chain, transport, dns_port, options_.dns_port);
     writer.rule(chain, Rule().transport(IPPROTO_TCP).verdict_of(Source::incoming_link, diversions));
 
     writer.fresh_chain(leave_chain);
     writer.rule(leave_chain, Rule().accept());
     writer.fresh_chain(divert_chain);
-    if (options_.interceptor_port == 0) return;
-    if (options_.gateway4)
-        writer.rule(divert_chain,
-                    Rule()
-                        .is_ipv4()
-                        .transport(IPPROTO_TCP)
-                        .translate_destination(*options_.gateway4, options_.interceptor_port));
-    if (options_.gateway6)
-        writer.rule(divert_chain,
-                    Rule()
-                        .is_ipv6()
-                        .transport(IPPROTO_TCP)
-                        .translate_destination(*options_.gateway6, options_.interceptor_port));
+    translate(divert_chain, IPPROTO_TCP, 0, options_.interceptor_port);
 }
 
 void HostRuleset::write_input(RuleWriter& writer) const {
@@ -213,12 +182,7 @@ void HostRuleset::write_forward(RuleWriter& writer) const {
     writer.rule(chain,
                 Rule().connection(net::nft::invalid).transport(IPPROTO_TCP).reject_with_reset());
     writer.rule(chain, Rule().connection(net::nft::invalid).drop());
-    writer.rule(chain, Rule()
-                           .not_transport(IPPROTO_TCP)
-                           .not_transport(IPPROTO_UDP)
-                           .not_transport(IPPROTO_ICMP)
-                           .not_transport(IPPROTO_ICMPV6)
-                           .go_to(RuleWriter::refusal(Reason::protocol)));
+    writer.refuse_other_protocols(chain);
     writer.rule(chain, Rule().verdict_of(link, policies));
     writer.rule(chain, Rule().go_to(RuleWriter::refusal(Reason::policy)));
 }

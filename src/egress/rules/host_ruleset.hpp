@@ -49,8 +49,7 @@ class HostRuleset {
     // Names and shapes of the sets.
     static constexpr const char* links = "links";
     static constexpr const char* quarantined = "quarantined";
-    static constexpr const char* sources4 = "sources4";
-    static constexpr const char* sources6 = "sources6";
+    static const char* sources(bool v6) { return v6 ? "sources6" : "sources4"; }
     static constexpr const char* policies = "policies";
     static constexpr const char* diversions = "diversions";
     /// Counts what was dropped for its source.
@@ -60,23 +59,18 @@ class HostRuleset {
     static net::nft::SetLayout link_layout();
     static net::nft::SetLayout source_layout(bool v6);
     static net::nft::SetLayout verdict_layout();
-    static LearnedSets learned_sets();
+    static constexpr LearnedSets learned_sets{true};
 
-    /// Chains that a policy's chains lead to.
-    static constexpr const char* allowed_chain = "allowed";
-    static constexpr const char* divert_chain = "divert";
     /// A chain of this name says that the table has these shapes.
     static constexpr const char* version_chain = "version_1";
 
   private:
-    void write_sets(net::nft::Transaction& transaction) const;
+    void write_sets(RuleWriter& writer) const;
     void write_prerouting(RuleWriter& writer) const;
     void write_translation(RuleWriter& writer) const;
     void write_input(RuleWriter& writer) const;
     void write_forward(RuleWriter& writer) const;
     void write_arp(net::nft::Transaction& transaction) const;
-    void base_chain(net::nft::Transaction& transaction, const char* name, const char* type,
-                    net::nft::Hook hook, std::int32_t priority) const;
 
     const HostOptions& options_;
 };

@@ -70,13 +70,6 @@ SetLayout LearnedSets::layout(bool v6) const {
     return layout;
 }
 
-SetKey learned_key(const std::string& link, const IpAddress& address, const Scope& scope) {
-    SetKey key;
-    if (!link.empty()) key.link(link);
-    key.address(address).protocol(scope.protocol).port(scope.first).port(scope.last);
-    return key;
-}
-
 std::string RuleWriter::refusal(Reason reason) {
     return "refuse_" + std::string(to_string(reason));
 }
@@ -89,9 +82,33 @@ void RuleWriter::chain(const std::string& chain) {
     transaction_.add_chain(Family::inet, table_, chain);
 }
 
+void RuleWriter::set(const std::string& name, const SetLayout& layout) {
+    transaction_.add_set(Family::inet, table_, name, layout);
+}
+
+void RuleWriter::base_chain(const char* name, const char* type, net::nft::Hook hook,
+                            std::int32_t priority) {
+    transaction_.add_base_chain(Family::inet, table_, name, type, hook, priority);
+    transaction_.flush_chain(Family::inet, table_, name);
+}
+
 void RuleWriter::fresh_chain(const std::string& name) {
     chain(name);
     transaction_.flush_chain(Family::inet, table_, name);
+}
+
+void RuleWriter::write_learned_sets() {
+    for (const bool v6 : {false, true})
+        set(LearnedSets::name(v6), learned_.layout(v6));
+}
+
+void RuleWriter::refuse_other_protocols(const std::string& chain) {
+    rule(chain, Rule()
+                    .not_transport(IPPROTO_TCP)
+                    .not_transport(IPPROTO_UDP)
+                    .not_transport(IPPROTO_ICMP)
+                    .not_transport(IPPROTO_ICMPV6)
+                    .go_to(refusal(Reason::protocol)));
 }
 
 void RuleWriter::write_refusals(const LogLimits& log, const std::string& limits_set) {
@@ -166,7 +183,7 @@ void RuleWriter::write_learned(const std::string& chain, const PolicyRules& rule
             key.emplace_back(Source::constant_port, scope.last);
             auto match = begin_rule(scope);
             v6 ? match.is_ipv6() : match.is_ipv4();
-            match.in_set(key, v6 ? learned_.v6 : learned_.v4);
+            match.in_set(key, LearnedSets::name(v6));
             rule(chain, match.go_to(to));
         }
     }
@@ -185,8 +202,8 @@ void RuleWriter::write_doh(const std::string& chain, const PolicyRules& rules,
     }
 }
 
-void RuleWriter::write_filter(const std::string& chain, const PolicyRules& rules,
-                              const std::string& allowed) {
+void RuleWriter::write_filter(const std::string& chain, const PolicyRules& rules) {
+    const std::string allowed = allowed_chain;
     const auto refused = refusal(Reason::policy);
     for (const auto transport : with_ports)
         rule(chain, Rule()
@@ -212,8 +229,7 @@ void RuleWriter::write_filter(const std::string& chain, const PolicyRules& rules
     rule(chain, Rule().go_to(rules.allow_by_default ? allowed : refused));
 }
 
-void RuleWriter::write_diversion(const std::string& chain, const PolicyRules& rules,
-                                 const std::string& divert) {
+void RuleWriter::write_diversion(const std::string& chain, const PolicyRules& rules) {
     if (rules.intercepted_ports.empty()) return;
     SetLayout ports({KeyField::port});
     std::vector<Element> elements;
@@ -221,6 +237,7 @@ void RuleWriter::write_diversion(const std::string& chain, const PolicyRules& ru
         elements.emplace_back(SetKey().port(port));
     // What is refused, or allowed past the interceptor, goes on as it is: the filter judges it.
     const std::string leave = leave_chain;
+    const std::string divert = divert_chain;
     const auto set = transaction_.add_constant_set(Family::inet, table_, ports, elements);
     rule(chain, Rule().not_transport(IPPROTO_TCP).accept());
     rule(chain, Rule().in_set(Source::destination_port, set, false).accept());

@@ -1,6 +1,5 @@
 #include "egress/rules/sidecar_ruleset.hpp"
 
-#include "egress/rules/host_ruleset.hpp"
 #include "egress/rules/ports.hpp"
 
 #include <netinet/in.h>
@@ -37,13 +36,6 @@ Rule& to(Rule& rule, const IpAddress& address) {
 
 }  // namespace
 
-LearnedSets SidecarRuleset::learned_sets() {
-    LearnedSets sets;
-    sets.v4 = "learned4";
-    sets.v6 = "learned6";
-    return sets;
-}
-
 Rule SidecarRuleset::own() const {
     Rule rule;
     rule.marked(options_.own.mark);
@@ -51,27 +43,21 @@ Rule SidecarRuleset::own() const {
     return rule;
 }
 
-void SidecarRuleset::write(Transaction& transaction, SidecarParts parts) const {
-    const auto sets = learned_sets();
-    for (const bool v6 : {false, true})
-        transaction.add_set(Family::inet, options_.table, v6 ? sets.v6 : sets.v4, sets.layout(v6));
-    RuleWriter writer(transaction, options_.table, sets);
+void SidecarRuleset::write(Transaction& transaction, KernelParts parts) const {
+    RuleWriter writer(transaction, options_.table, learned_sets);
+    writer.write_learned_sets();
     writer.write_refusals(options_.log, {});
-    writer.fresh_chain(HostRuleset::allowed_chain);
-    writer.rule(HostRuleset::allowed_chain, Rule().mark_connection(judged_mark).accept());
-    const auto base = [&](const char* name, const char* type, Hook hook, std::int32_t priority) {
-        transaction.add_base_chain(Family::inet, options_.table, name, type, hook, priority);
-        transaction.flush_chain(Family::inet, options_.table, name);
-    };
-    base("zones", "filter", Hook::output, before_tracking);
+    writer.fresh_chain(allowed_chain);
+    writer.rule(allowed_chain, Rule().mark_connection(judged_mark).accept());
+    writer.base_chain("zones", "filter", Hook::output, before_tracking);
     if (parts.zones) writer.rule("zones", Rule().marked(options_.own.mark).track_in_zone(own_zone));
-    base("translation", "nat", Hook::output, before_translation);
+    writer.base_chain("translation", "nat", Hook::output, before_translation);
     write_translation(writer);
-    base("egress", "filter", Hook::output, filters);
+    writer.base_chain("egress", "filter", Hook::output, filters);
     write_output(writer);
-    base("input", "filter", Hook::input, filters);
+    writer.base_chain("input", "filter", Hook::input, filters);
     write_input(writer);
-    base("sign", "filter", Hook::postrouting, at_last);
+    writer.base_chain("sign", "filter", Hook::postrouting, at_last);
     if (!parts.frames) return;
     writer.rule("sign", Rule().not_to_interfaces(loopback).set_mark(secret_));
     write_frames(transaction);
@@ -79,23 +65,14 @@ void SidecarRuleset::write(Transaction& transaction, SidecarParts parts) const {
 
 void SidecarRuleset::write_policy(Transaction& transaction, const std::string& filter,
                                   const std::string& diversion) const {
-    RuleWriter writer(transaction, options_.table, learned_sets());
+    RuleWriter writer(transaction, options_.table, learned_sets);
     writer.fresh_chain(policies_chain);
     writer.rule(policies_chain, Rule().jump(filter));
     writer.fresh_chain(diversions_chain);
     if (!diversion.empty()) writer.rule(diversions_chain, Rule().jump(diversion));
 }
 
-void SidecarRuleset::write_translation(RuleWriter& writer) const {
-    writer.chain(diversions_chain);
-    writer.fresh_chain(leave_chain);
-    writer.rule(leave_chain, Rule().accept());
-    writer.fresh_chain(HostRuleset::divert_chain);
-    writer.rule(HostRuleset::divert_chain,
-                Rule().transport(IPPROTO_TCP).redirect(options_.interceptor_port));
-
-    const char* chain = "translation";
-    writer.rule(chain, own().accept());
+void SidecarRuleset::accept_exempt(RuleWriter& writer, const char* chain) const {
     for (const auto transport : with_ports) {
         for (const auto& server : options_.exempt_nameservers) {
             Rule rule;
@@ -103,6 +80,18 @@ void SidecarRuleset::write_translation(RuleWriter& writer) const {
             writer.rule(chain, rule);
         }
     }
+}
+
+void SidecarRuleset::write_translation(RuleWriter& writer) const {
+    writer.chain(diversions_chain);
+    writer.fresh_chain(leave_chain);
+    writer.rule(leave_chain, Rule().accept());
+    writer.fresh_chain(divert_chain);
+    writer.rule(divert_chain, Rule().transport(IPPROTO_TCP).redirect(options_.interceptor_port));
+
+    const char* chain = "translation";
+    writer.rule(chain, own().accept());
+    accept_exempt(writer, chain);
     for (const auto transport : with_ports)
         writer.rule(chain, Rule().transport(transport).destination_port(dns_port).redirect(
                                options_.dns_port));
@@ -152,20 +141,9 @@ void SidecarRuleset::write_output(RuleWriter& writer) const {
             .accept();
         writer.rule(chain, rule);
     }
-    for (const auto transport : with_ports) {
-        for (const auto& server : options_.exempt_nameservers) {
-            Rule rule;
-            to(rule, server).transport(transport).destination_port(dns_port).accept();
-            writer.rule(chain, rule);
-        }
-    }
+    accept_exempt(writer, chain);
     writer.rule(chain, Rule().is_ipv4().transport(IPPROTO_IGMP).drop());
-    writer.rule(chain, Rule()
-                           .not_transport(IPPROTO_TCP)
-                           .not_transport(IPPROTO_UDP)
-                           .not_transport(IPPROTO_ICMP)
-                           .not_transport(IPPROTO_ICMPV6)
-                           .go_to(RuleWriter::refusal(Reason::protocol)));
+    writer.refuse_other_protocols(chain);
     // Neighbours and routers are looked for by the kernel itself.
     const char* kernel = "discovery";
     writer.fresh_chain(kernel);
