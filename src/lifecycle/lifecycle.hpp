@@ -161,7 +161,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<void> handle_change(std::string id, runtime::Change change);
 
     Awaitable<Status> recover();
-    Awaitable<Status> settle(const RecoveryPlan& plan);
+    Awaitable<Status> settle(RecoveryPlan plan);
     using Rows = std::map<std::string, store::SandboxRecord>;
     Awaitable<Status> settle_idle(RecoveryPlan& plan, Rows idle);
     Awaitable<void> remove_remains(std::string id);

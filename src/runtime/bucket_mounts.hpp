@@ -74,7 +74,7 @@ class BucketMounts {
     /// check_bucket_volume() and mount_bucket(); VOLUME::OSSFS_MOUNT_FAILED also when the path is
     /// in use with other credentials, endpoint or options: a mount is not shared on the word of its
     /// name.
-    Awaitable<Result<std::string>> acquire(const model::Volume& volume);
+    Awaitable<Result<std::string>> acquire(model::Volume volume);
     /// Ends one use; the last one unmounts. VOLUME::OSSFS_UNMOUNT_FAILED keeps the use. A path that
     /// is not in use is left alone.
     Awaitable<Status> release(std::string path);

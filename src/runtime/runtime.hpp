@@ -193,7 +193,7 @@ class Runtime {
     virtual Awaitable<Status> start() = 0;
     /// Returns when a command works in the sandbox. On failure nothing is left of it.
     /// `not_found` with wire <PREFIX>::SANDBOX_IMAGE_PULL_FAILED names an unknown image.
-    virtual Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) = 0;
+    virtual Awaitable<Result<Endpoints>> create(SandboxSpec spec) = 0;
     /// "sha256:…" of the manifest that the image of a sandbox made by create() was; empty where
     /// that is not known or not one, and for snapshots.
     [[nodiscard]] virtual std::string image_digest(const std::string& /*id*/) const { return {}; }
@@ -204,7 +204,7 @@ class Runtime {
     }
     /// Ends it and removes all it had; succeeds when there is nothing. Returns when nothing is
     /// left.
-    virtual Awaitable<Status> destroy(const std::string& id) = 0;
+    virtual Awaitable<Status> destroy(std::string id) = 0;
     /// Everything that exists, for recovery at start.
     virtual Awaitable<Result<std::vector<Observed>>> list() = 0;
     /// Called on the event loop when a sandbox ends by itself.
@@ -222,29 +222,28 @@ class Runtime {
     // What not every backend can do: `unsupported` unless its capability is set.
 
     /// Stops every process of it where it is; sidecars, too. Undone on failure.
-    virtual Awaitable<Status> pause(const std::string& id);
-    virtual Awaitable<Status> resume(const std::string& id);
+    virtual Awaitable<Status> pause(std::string id);
+    virtual Awaitable<Status> resume(std::string id);
     /// Keeps the file system of a running sandbox, consistent, as `snapshot_id`. Returns the
     /// backend's reference. On failure nothing is left of it.
-    virtual Awaitable<Result<SnapshotReference>> snapshot(const std::string& sandbox_id,
-                                                          const std::string& snapshot_id);
+    virtual Awaitable<Result<SnapshotReference>> snapshot(std::string sandbox_id,
+                                                          std::string snapshot_id);
     /// Succeeds when there is none; `conflict` while something is made from it.
-    virtual Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot);
+    virtual Awaitable<Status> remove_snapshot(SnapshotReference snapshot);
     /// Every whole snapshot that exists, for recovery at start.
     virtual Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots();
     /// What it consists of, while nobody removes it. `conflict` when it cannot stand without this
     /// host.
-    virtual Awaitable<Result<SnapshotContent>> open_snapshot(const SnapshotReference& snapshot);
+    virtual Awaitable<Result<SnapshotContent>> open_snapshot(SnapshotReference snapshot);
     /// Keeps the file system of a sandbox that runs or is paused, consistent, for copies of it:
     /// SandboxSpec::snapshot with what it returns starts one, with the environment and limits of
     /// the first. No snapshot: list_snapshots() does not show it, and it does not outlive this
     /// server. remove_snapshot() lets go of it; it is gone when the last copy is.
-    virtual Awaitable<Result<SnapshotReference>> fork(const std::string& sandbox_id,
-                                                      const std::string& fork_id);
+    virtual Awaitable<Result<SnapshotReference>> fork(std::string sandbox_id, std::string fork_id);
     /// What the entrypoint wrote, oldest first, at most about 1 MiB.
-    virtual Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query);
+    virtual Awaitable<Result<std::string>> logs(std::string id, LogQuery query);
     /// How the backend sees it, for operators.
-    virtual Awaitable<Result<Inspection>> inspect(const std::string& id);
+    virtual Awaitable<Result<Inspection>> inspect(std::string id);
     /// Lets go; sandboxes live on.
     virtual Awaitable<void> stop() = 0;
 };

@@ -152,21 +152,23 @@ Awaitable<Status> SandboxBuckets::prepare() {
     co_return co_await mounts_.run(std::move(work));
 }
 
-Awaitable<Status> SandboxBuckets::mount_all(const SandboxSpec& spec, CreateRequest& request) {
-    for (const model::Volume& volume : spec.volumes) {
+Awaitable<Status> SandboxBuckets::mount_all(std::shared_ptr<const SandboxSpec> spec,
+                                            CreateRequest& request) {
+    for (const model::Volume& volume : spec->volumes) {
         if (!std::holds_alternative<model::BucketVolume>(volume.backend)) continue;
         auto path = co_await mounts_.acquire(volume);
         if (!path) co_return path.error();
-        used_[spec.id].push_back(*path);
+        used_[spec->id].push_back(*path);
         auto mount = std::ranges::find(request.volumes, volume.name, &VolumeMount::name);
         if (mount != request.volumes.end()) mount->source = *path;
     }
     co_return Status();
 }
 
-Awaitable<Status> SandboxBuckets::acquire(const SandboxSpec& spec, CreateRequest& request) {
+Awaitable<Status> SandboxBuckets::acquire(std::shared_ptr<const SandboxSpec> spec,
+                                          CreateRequest& request) {
     std::vector<const model::Volume*> wanted;
-    for (const model::Volume& volume : spec.volumes) {
+    for (const model::Volume& volume : spec->volumes) {
         if (std::holds_alternative<model::BucketVolume>(volume.backend)) wanted.push_back(&volume);
     }
     if (wanted.empty()) co_return Status();
@@ -179,15 +181,14 @@ Awaitable<Status> SandboxBuckets::acquire(const SandboxSpec& spec, CreateRequest
     for (const model::Volume* volume : wanted)
         paths.push_back(names_->name(bucket_digest(*volume)));
     // Before anything is mounted, so that a server that comes after this one finds it.
-    std::function<Status()> note = [file = root_ / uses_directory / spec.id, paths] {
+    std::function<Status()> note = [file = root_ / uses_directory / spec->id, paths] {
         return replace_file(file, format_uses(paths));
     };
     auto noted = co_await mounts_.run(std::move(note));
     if (!noted) co_return noted.error().as("VOLUME::OSSFS_MOUNT_FAILED");
     auto mounted = co_await mount_all(spec, request);
     if (!mounted) {
-        std::string id = spec.id;
-        co_await release(id);
+        co_await release(spec->id);
     }
     co_return mounted;
 }

@@ -135,8 +135,10 @@ const HelloReply& SpawnerClient::spawner() const {
     return state_->spawner;
 }
 
-Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(
-    const std::filesystem::path& path, PoolSettings pool, Environment egress, Listeners listeners) {
+Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(std::filesystem::path path,
+                                                                         PoolSettings pool,
+                                                                         Environment egress,
+                                                                         Listeners listeners) {
     using Made = Result<std::unique_ptr<SpawnerClient>>;
     auto executor = co_await asio::this_coro::executor;
     auto fd = connect_message_socket(path);

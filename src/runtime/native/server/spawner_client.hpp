@@ -23,9 +23,10 @@ class SpawnerClient {
 
     /// `unavailable` when nobody listens there, `conflict` when a spawner of another version does:
     /// one that does not answer as this version's would.
-    static Awaitable<Result<std::unique_ptr<SpawnerClient>>> connect(
-        const std::filesystem::path& path, PoolSettings pool, Environment egress,
-        Listeners listeners);
+    static Awaitable<Result<std::unique_ptr<SpawnerClient>>> connect(std::filesystem::path path,
+                                                                     PoolSettings pool,
+                                                                     Environment egress,
+                                                                     Listeners listeners);
     ~SpawnerClient();
     SpawnerClient(const SpawnerClient&) = delete;
     SpawnerClient& operator=(const SpawnerClient&) = delete;
