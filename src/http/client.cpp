@@ -273,8 +273,8 @@ Client::~Client() {
     state_->pool->close();
 }
 
-Awaitable<ResponseResult> Client::send(const Origin& origin, ClientRequest request) {
-    Outgoing out(state_->pool, origin, std::move(request));
+Awaitable<ResponseResult> Client::send(Origin origin, ClientRequest request) {
+    Outgoing out(state_->pool, std::move(origin), std::move(request));
     // A cancelled caller must not unwind while a sender still borrows its body.
     bool throws = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);

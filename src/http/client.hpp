@@ -104,8 +104,7 @@ class Client {
     /// `unavailable` when no connection could be made, `invalid_argument` when a file of its TLS
     /// settings is wrong, `timeout`, `bad_gateway` when it broke or
     /// answered garbage.
-    Awaitable<Result<std::unique_ptr<ClientResponse>>> send(const Origin& origin,
-                                                            ClientRequest request);
+    Awaitable<Result<std::unique_ptr<ClientResponse>>> send(Origin origin, ClientRequest request);
 
   private:
     struct State;

@@ -95,16 +95,17 @@ ClientRequest make_request(Exchange& exchange, const Forwarding& forwarding) {
     return request;
 }
 
-Awaitable<void> report_failure(Exchange& exchange, const Forwarding& forwarding, Error error) {
-    Response response;
-    if (forwarding.render_error) {
-        response = forwarding.render_error(error);
-    } else {
-        std::string_view code = error.wire();
-        if (code.empty()) code = "GENERAL::UNKNOWN_ERROR";
-        response = json_response(status_of(error.code()), error_body(code, error.message()));
-    }
-    co_await exchange.respond(std::move(response));
+Response failure_response(const Forwarding& forwarding, const Error& error) {
+    if (forwarding.render_error) return forwarding.render_error(error);
+    std::string_view code = error.wire();
+    if (code.empty()) code = "GENERAL::UNKNOWN_ERROR";
+    return json_response(status_of(error.code()), error_body(code, error.message()));
+}
+
+ResponseHead passed_head(const ClientResponse& response, const Forwarding& forwarding) {
+    ResponseHead head(response.head().status, end_to_end_fields(response.head().fields));
+    if (forwarding.edit_response) forwarding.edit_response(head);
+    return head;
 }
 
 /// Passes the body on as it comes. False when it broke off.
@@ -125,11 +126,8 @@ Awaitable<bool> pump(BodyReader& from, Exchange& to) {
     }
 }
 
-Awaitable<void> pass_upgrade(Exchange& exchange, ClientResponse& response,
-                             const Forwarding& forwarding) {
-    ResponseHead head(101, end_to_end_fields(response.head().fields));
+Awaitable<void> pass_upgrade(Exchange& exchange, ClientResponse& response, ResponseHead head) {
     auto protocol = response.head().fields.get("Upgrade").value_or("websocket");
-    if (forwarding.edit_response) forwarding.edit_response(head);
     head.fields.add("Connection", "Upgrade");
     head.fields.add("Upgrade", std::string(protocol));
     auto started = co_await exchange.start(std::move(head));
@@ -153,10 +151,7 @@ Awaitable<void> pass_whole(Exchange& exchange, ClientResponse& response, Respons
     if (started) co_await exchange.finish();
 }
 
-Awaitable<void> pass_response(Exchange& exchange, ClientResponse& response,
-                              const Forwarding& forwarding) {
-    ResponseHead head(response.head().status, end_to_end_fields(response.head().fields));
-    if (forwarding.edit_response) forwarding.edit_response(head);
+Awaitable<void> pass_response(Exchange& exchange, ClientResponse& response, ResponseHead head) {
     if (auto rest = response.received_rest(); rest && *rest <= max_piece) {
         co_return co_await pass_whole(exchange, response, std::move(head), *rest);
     }
@@ -193,7 +188,7 @@ Awaitable<void> forward(Exchange& exchange, Client& client, Forwarding forwardin
     }
     if (!response) {
         link->over = true;
-        co_await report_failure(exchange, forwarding, response.error());
+        co_await exchange.respond(failure_response(forwarding, response.error()));
         co_return;
     }
     ClientResponse& answer = **response;
@@ -202,16 +197,16 @@ Awaitable<void> forward(Exchange& exchange, Client& client, Forwarding forwardin
     if (forwarding.failure_in) failure = forwarding.failure_in(answer.head());
     if (failure) {
         link->over = true;
-        co_await report_failure(exchange, forwarding, *failure);
+        co_await exchange.respond(failure_response(forwarding, *failure));
     } else if (answer.head().status == 101 && upgrading) {
         link->over = true;
-        co_await pass_upgrade(exchange, answer, forwarding);
+        co_await pass_upgrade(exchange, answer, passed_head(answer, forwarding));
     } else if (answer.head().status == 101) {
         link->over = true;
-        co_await report_failure(exchange, forwarding,
-                                Error(ErrorCode::bad_gateway, "the backend switched protocols"));
+        const Error switched(ErrorCode::bad_gateway, "the backend switched protocols");
+        co_await exchange.respond(failure_response(forwarding, switched));
     } else {
-        co_await pass_response(exchange, answer, forwarding);
+        co_await pass_response(exchange, answer, passed_head(answer, forwarding));
     }
     link->over = true;
     link->receiving = nullptr;

@@ -158,7 +158,7 @@ Awaitable<Status> ServerExchange::start(ResponseHead head) {
     return start_with(std::move(head), {});
 }
 
-Awaitable<Status> ServerExchange::start_with(ResponseHead head, std::string_view first) {
+Awaitable<Status> ServerExchange::start_with(ResponseHead head, std::string_view first_bytes) {
     if (phase_ != Phase::fresh) co_return Error(ErrorCode::internal, "the answer already started");
     if (head.status == 101) {
         connection_->on_gone(nullptr);
@@ -181,11 +181,10 @@ Awaitable<Status> ServerExchange::start_with(ResponseHead head, std::string_view
         keep_ = false;
     }
     std::string out = compose(head, length);
-    co_return co_await send_piece(out, first, false);
+    co_return co_await send_piece(std::move(out), first_bytes, false);
 }
 
-Awaitable<Status> ServerExchange::send_piece(std::string_view before, std::string_view bytes,
-                                             bool last) {
+Awaitable<Status> ServerExchange::send_piece(std::string head, std::string_view bytes, bool last) {
     if (lost_) co_return gone();
     if (head_only_ || marking_ == Marking::none) bytes = {};
     if (marking_ == Marking::length && bytes.size() > declared_ - bytes_sent_) {
@@ -198,7 +197,7 @@ Awaitable<Status> ServerExchange::send_piece(std::string_view before, std::strin
     bool chunked = marking_ == Marking::chunked && !head_only_;
     std::string prefix;
     std::array<std::string_view, 5> pieces;
-    pieces[0] = before;
+    pieces[0] = head;
     pieces[2] = bytes;
     if (chunked && !bytes.empty()) {
         prefix = chunk_prefix(bytes.size());
@@ -206,7 +205,7 @@ Awaitable<Status> ServerExchange::send_piece(std::string_view before, std::strin
         pieces[3] = "\r\n";
     }
     if (chunked && last) pieces[4] = "0\r\n\r\n";
-    bool nothing = before.empty() && bytes.empty() && pieces[4].empty();
+    bool nothing = head.empty() && bytes.empty() && pieces[4].empty();
     if (!nothing) {
         auto sent = co_await send(pieces);
         if (!sent) co_return sent;
@@ -277,11 +276,11 @@ Awaitable<Status> ServerExchange::finish() {
     return finish_with({});
 }
 
-Awaitable<Status> ServerExchange::finish_with(std::string_view last) {
+Awaitable<Status> ServerExchange::finish_with(std::string_view last_bytes) {
     if (phase_ != Phase::streaming) {
         co_return Error(ErrorCode::internal, "no answer is being streamed");
     }
-    co_return co_await send_piece({}, last, true);
+    co_return co_await send_piece({}, last_bytes, true);
 }
 
 Awaitable<Status> ServerExchange::finish_with_trailers(Fields trailers) {

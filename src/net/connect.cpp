@@ -94,16 +94,15 @@ Awaitable<Result<StreamSocket>> connect_endpoint(GenericEndpoint endpoint, std::
 
 }  // namespace
 
-Awaitable<Result<StreamSocket>> connect_socket(std::string_view host, std::uint16_t port,
+Awaitable<Result<StreamSocket>> connect_socket(std::string host, std::uint16_t port,
                                                milliseconds timeout) {
-    std::string name(host);
-    std::string shown = name + ":" + std::to_string(port);
+    std::string shown = host + ":" + std::to_string(port);
     auto end = steady_clock::now() + (timeout.count() > 0 ? timeout : no_limit);
     auto left = [end] {
         auto rest = std::chrono::ceil<milliseconds>(end - steady_clock::now());
         return std::max(rest, milliseconds(1));
     };
-    auto endpoints = co_await resolve(std::move(name), port, left());
+    auto endpoints = co_await resolve(std::move(host), port, left());
     if (!endpoints) co_return endpoints.error();
     Error last(ErrorCode::unavailable, "connect to " + shown + ": no address");
     std::size_t untried = endpoints->size();
@@ -117,15 +116,14 @@ Awaitable<Result<StreamSocket>> connect_socket(std::string_view host, std::uint1
     co_return last;
 }
 
-Awaitable<Result<std::unique_ptr<Stream>>> connect_tcp(std::string_view host, std::uint16_t port,
+Awaitable<Result<std::unique_ptr<Stream>>> connect_tcp(std::string host, std::uint16_t port,
                                                        milliseconds timeout) {
-    auto socket = co_await connect_socket(host, port, timeout);
+    auto socket = co_await connect_socket(std::move(host), port, timeout);
     if (!socket) co_return socket.error();
     co_return make_stream(std::move(*socket));
 }
 
-Awaitable<Result<std::unique_ptr<Stream>>> connect_unix(std::string_view path) {
-    std::string name(path);
+Awaitable<Result<std::unique_ptr<Stream>>> connect_unix(std::string name) {
     if (name.size() >= sizeof(sockaddr_un::sun_path)) {
         co_return Error(ErrorCode::unavailable, "connect to " + name + ": path too long");
     }

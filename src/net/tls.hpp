@@ -34,7 +34,7 @@ class TlsClient {
     /// sent to the server unless it is an address. Fails as connect_tcp and prepare() do, and with
     /// `unavailable` when the handshake fails or the certificate does not hold. A server that
     /// refuses our certificate may say so only in answer to the first request.
-    Awaitable<Result<std::unique_ptr<Stream>>> connect(std::string_view host, std::uint16_t port,
+    Awaitable<Result<std::unique_ptr<Stream>>> connect(std::string host, std::uint16_t port,
                                                        std::chrono::milliseconds timeout);
     [[nodiscard]] const TlsSettings& settings() const { return settings_; }
 
