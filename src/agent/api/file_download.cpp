@@ -100,7 +100,7 @@ ByteRange range_for(const http::Fields& fields, const Source& source) {
     return parse_range(fields.get("Range").value_or(""), source.size);
 }
 
-Awaitable<void> refuse_range(http::Exchange& exchange, const ByteRange& range, std::uint64_t size) {
+Awaitable<void> refuse_range(http::Exchange& exchange, ByteRange range, std::uint64_t size) {
     http::Response response = http::json_response(
         416, R"({"code":"UNKNOWN","message":"the range is not one of this file"})");
     if (range.kind == ByteRange::Kind::unsatisfiable) {

@@ -49,8 +49,7 @@ std::string_view without_slash(std::string_view path) {
     return path;
 }
 
-Awaitable<void> dispatch(const http::Router& router, const Services& services,
-                         http::Exchange& exchange) {
+Awaitable<void> dispatch(http::Router& router, Services& services, http::Exchange& exchange) {
     http::RequestHead& request = exchange.request();
     if (!admit(services.options.access_token, request)) return reply_unauthorized(exchange);
     take_own_prefix(request.target, services.options.port);

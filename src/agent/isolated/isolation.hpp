@@ -50,8 +50,8 @@ class Isolation {
   private:
     Awaitable<void> probe();
     Awaitable<Status> try_session(IsolatedSessionRequest request, bool in_memory);
-    Awaitable<Result<Preparation>> prepare(const IsolatedSessionRequest& request,
-                                           const std::string& id, bool in_memory);
+    Awaitable<Result<Preparation>> prepare(IsolatedSessionRequest request, std::string id,
+                                           bool in_memory);
     Awaitable<Status> restrict(std::shared_ptr<IsolatedSession> session);
     void watch_idle(const std::shared_ptr<IsolatedSession>& session);
 
