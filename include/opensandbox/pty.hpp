@@ -74,7 +74,9 @@ class TerminalConnection {
     /// Both from 1 to 65535.
     boost::asio::awaitable<Status> resize(std::uint16_t columns, std::uint16_t rows);
     /// SIGINT, SIGTERM, SIGKILL, SIGQUIT or SIGHUP, to the shell and its foreground job.
-    boost::asio::awaitable<Status> send_signal(std::string_view name);
+    boost::asio::awaitable<Status> send_signal(std::string_view name) {
+        return signal(std::string(name));
+    }
     /// Closes the connection now; a next() in flight ends with `cancelled`.
     void abort();
     /// Where the output that next() has handed out ends, counted from the first byte ever written.
@@ -82,6 +84,7 @@ class TerminalConnection {
 
   private:
     friend class Terminals;
+    boost::asio::awaitable<Status> signal(std::string name);
     struct State;
     explicit TerminalConnection(std::shared_ptr<State> state);
     std::shared_ptr<State> state_;
