@@ -97,7 +97,7 @@ class HttpTransport {
     Awaitable<void> post(http::Exchange& exchange);
     Awaitable<void> listen(http::Exchange& exchange);
     Awaitable<void> remove(http::Exchange& exchange);
-    Awaitable<void> answer(http::Exchange& exchange, const Payload& payload,
+    Awaitable<void> answer(http::Exchange& exchange, Payload payload,
                            std::shared_ptr<Client> client, std::string new_id);
     /// Null, and the exchange answered, when there is none.
     Awaitable<std::shared_ptr<Client>> find(http::Exchange& exchange);

@@ -31,7 +31,7 @@ class Push {
     Awaitable<Status> prepare();
     Awaitable<Status> send_layer(std::size_t index, std::shared_ptr<bool> stop);
     /// True when the registry has the blob now without our sending it.
-    Awaitable<Result<bool>> find_there(const image::KnownBlob& blob);
+    Awaitable<Result<bool>> find_there(image::KnownBlob blob);
     Awaitable<Result<image::LayerBlob>> pack(std::size_t index);
     Awaitable<Status> send_document(std::string content);
     Awaitable<Result<PushedImage>> send_documents();
@@ -75,7 +75,7 @@ Awaitable<Status> Push::prepare() {
     co_return Status();
 }
 
-Awaitable<Result<bool>> Push::find_there(const image::KnownBlob& blob) {
+Awaitable<Result<bool>> Push::find_there(image::KnownBlob blob) {
     auto present = co_await has_blob(session_, blob.layer.hex);
     if (!present || *present) co_return present;
     const Location& to = session_.location();

@@ -56,7 +56,7 @@ class Registries {
 };
 
 /// Asks a registry whether a login opens it. `unauthenticated` when it does not.
-Awaitable<Status> check_login(const RegistryOptions& options, std::string registry,
+Awaitable<Status> check_login(RegistryOptions options, std::string registry,
                               model::RegistryLogin login);
 
 }  // namespace opensandbox::registry

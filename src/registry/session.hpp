@@ -62,12 +62,12 @@ class Session {
 
   private:
     /// By way of the wire, whose answer is not waited for any longer than it is wanted.
-    Awaitable<Answer> ask(const http::Origin& origin, http::ClientRequest request);
+    Awaitable<Answer> ask(http::Origin origin, http::ClientRequest request);
     Awaitable<Status> choose_scheme();
-    Awaitable<Answer> attempt(const Call& call);
-    Awaitable<Answer> attempt_at(const Call& call, Target target);
-    Awaitable<Status> log_in(const http::ResponseHead& refusal);
-    Awaitable<Status> fetch_token(const Challenge& challenge);
+    Awaitable<Answer> attempt(std::shared_ptr<const Call> call);
+    Awaitable<Answer> attempt_at(std::shared_ptr<const Call> call, Target target);
+    Awaitable<Status> log_in(http::ResponseHead refusal);
+    Awaitable<Status> fetch_token(Challenge challenge);
     Awaitable<Error> refusal_of(http::ClientResponse& response);
     [[nodiscard]] bool token_is_old() const;
 

@@ -42,7 +42,7 @@ struct Wanted {
     std::uint64_t size = 0;
 };
 
-Awaitable<sdk::Result<Wanted>> read_wanted(const Call& call, sdk::Files files) {
+Awaitable<sdk::Result<Wanted>> read_wanted(Call& call, sdk::Files files) {
     Wanted wanted;
     wanted.size = static_cast<std::uint64_t>(
         call.integer("limit", static_cast<std::int64_t>(call.workspace().limits().output)));

@@ -60,7 +60,7 @@ Awaitable<ToolResult> endpoint(Call& call) {
 }
 
 /// Until the sandbox is in `state`, has failed, or the time is up: what it is then.
-Awaitable<ToolResult> wait_for_state(Call& call, std::string id, std::string_view state) {
+Awaitable<ToolResult> wait_for_state(Call& call, std::string id, std::string state) {
     const auto limit = milliseconds_of(call.number("wait_seconds", kDefaultStateWait));
     const auto end = std::chrono::steady_clock::now() + limit;
     for (;;) {
