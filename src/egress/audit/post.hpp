@@ -29,7 +29,6 @@ struct Post {
 };
 
 /// The status of the answer; an error when there was none in time.
-Awaitable<Result<int>> send_post(asio::any_io_executor executor, const ConnectOrigin& connect,
-                                 const Post& post);
+Awaitable<Result<int>> send_post(asio::any_io_executor executor, ConnectOrigin connect, Post post);
 
 }  // namespace opensandbox::egress

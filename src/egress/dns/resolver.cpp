@@ -286,10 +286,11 @@ Awaitable<std::shared_ptr<CacheEntry>> Resolver::fetch(std::shared_ptr<Resolver>
     co_return entry;
 }
 
-Awaitable<bool> Resolver::learn(std::shared_ptr<Resolver> self, const PendingQuery& pending,
-                                const Served& served) {
-    const Status learned = co_await self->neighbours_.sink->learn(
-        pending.client, pending.query.question.name, served.to_learn, served.verdict.scope);
+Awaitable<bool> Resolver::learn(std::shared_ptr<Resolver> self, PendingQuery& pending,
+                                Served served) {
+    const Status learned =
+        co_await self->neighbours_.sink->learn(pending.client, pending.query.question.name,
+                                               std::move(served.to_learn), served.verdict.scope);
     if (learned) {
         self->cache_.set_learned(*pending.entry, pending.client, served.verdict.generation,
                                  served.until);
@@ -339,10 +340,11 @@ Awaitable<std::string> Resolver::answer(std::shared_ptr<Resolver> self, PendingQ
             self->write(job, *served.answer, served.age, reply);
             co_return reply;
         }
-        const bool opened = co_await learn(self, pending, served);
+        const std::uint64_t generation = served.verdict.generation;
+        const bool opened = co_await learn(self, pending, std::move(served));
         if (self->stopped_) co_return reply;
         if (!opened) break;
-        learned_under = served.verdict.generation;
+        learned_under = generation;
     }
     self->fail(job, ExtendedError::not_ready, "the addresses could not be opened", reply);
     co_return reply;

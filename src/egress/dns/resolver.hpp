@@ -83,8 +83,8 @@ class Resolver : public std::enable_shared_from_this<Resolver> {
 
     static Awaitable<std::shared_ptr<CacheEntry>> fetch(std::shared_ptr<Resolver> self,
                                                         PendingQuery& pending);
-    static Awaitable<bool> learn(std::shared_ptr<Resolver> self, const PendingQuery& pending,
-                                 const Served& served);
+    static Awaitable<bool> learn(std::shared_ptr<Resolver> self, PendingQuery& pending,
+                                 Served served);
 
     ProxySettings settings_;
     Neighbours neighbours_;

@@ -349,7 +349,7 @@ Awaitable<void> InterceptedConnection::serve(UpstreamConnection upstream) {
 Awaitable<void> InterceptedConnection::relay(RequestGuard& guard, bool http2,
                                              std::unique_ptr<net::Stream> client,
                                              ConnectUpstream connect) {
-    const RelayLimits& limits = all_.settings.limits;
+    RelayLimits& limits = all_.settings.limits;
     ClientLoad& load = all_.loads[guard.site().client];
     if (http2) {
         co_await relay_http2(guard, limits, all_.watch, load, std::move(client),
