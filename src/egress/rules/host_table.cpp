@@ -11,6 +11,55 @@ using net::nft::Family;
 using net::nft::SetKey;
 using net::nft::Transaction;
 
+/// What a transaction makes of a link's elements in the sets of a table.
+class LinkElements {
+  public:
+    LinkElements(Transaction& transaction, const std::string& table, const std::string& link)
+        : transaction_(transaction), table_(table), link_(link) {}
+
+    void in_set(Family family, const char* set, bool present) {
+        change(family, set, HostRuleset::link_layout(), {Element(SetKey().link(link_))}, present);
+    }
+
+    void sources(const std::vector<IpAddress>& addresses, bool present) {
+        for (const bool v6 : {false, true}) {
+            std::vector<Element> elements;
+            for (const auto& address : addresses)
+                if (address.is_v6() == v6)
+                    elements.emplace_back(SetKey().link(link_).address(address));
+            change(Family::inet, HostRuleset::sources(v6), HostRuleset::source_layout(v6), elements,
+                   present);
+        }
+    }
+
+    /// The chain that a map names, before and after; empty: none.
+    void verdict(const char* map, const std::string& before, const std::string& after) {
+        if (before == after) return;
+        chain(map, before, false);
+        chain(map, after, true);
+    }
+
+  private:
+    void chain(const char* map, const std::string& name, bool present) {
+        if (name.empty()) return;
+        Element element(SetKey().link(link_));
+        element.chain = name;
+        change(Family::inet, map, HostRuleset::verdict_layout(), {element}, present);
+    }
+
+    void change(Family family, const char* set, const net::nft::SetLayout& layout,
+                const std::vector<Element>& elements, bool present) {
+        if (present)
+            transaction_.add_elements(family, table_, set, layout, elements);
+        else
+            transaction_.remove_elements(family, table_, set, layout, elements);
+    }
+
+    Transaction& transaction_;
+    const std::string& table_;
+    const std::string& link_;
+};
+
 }  // namespace
 
 HostTable::HostTable(HostOptions options, Sockets sockets)
@@ -24,45 +73,6 @@ Result<HostTable::Guarded*> HostTable::find(const std::string& link) {
     return &found->second;
 }
 
-void HostTable::change(Transaction& transaction, Family family, const char* set,
-                       const net::nft::SetLayout& layout, const std::vector<Element>& elements,
-                       bool present) const {
-    if (present)
-        transaction.add_elements(family, options_.table, set, layout, elements);
-    else
-        transaction.remove_elements(family, options_.table, set, layout, elements);
-}
-
-void HostTable::change_link(Transaction& transaction, Family family, const char* set,
-                            const std::string& link, bool present) const {
-    change(transaction, family, set, HostRuleset::link_layout(), {Element(SetKey().link(link))},
-           present);
-}
-
-void HostTable::change_sources(Transaction& transaction, const std::string& link,
-                               const std::vector<IpAddress>& addresses, bool present) const {
-    for (const bool v6 : {false, true}) {
-        std::vector<Element> elements;
-        for (const auto& address : addresses)
-            if (address.is_v6() == v6) elements.emplace_back(SetKey().link(link).address(address));
-        change(transaction, Family::inet, HostRuleset::sources(v6), HostRuleset::source_layout(v6),
-               elements, present);
-    }
-}
-
-void HostTable::change_verdict(Transaction& transaction, const char* map, const std::string& link,
-                               const std::string& before, const std::string& after) const {
-    if (before == after) return;
-    const auto change_to = [&](const std::string& chain, bool present) {
-        if (chain.empty()) return;
-        Element element(SetKey().link(link));
-        element.chain = chain;
-        change(transaction, Family::inet, map, HostRuleset::verdict_layout(), {element}, present);
-    };
-    change_to(before, false);
-    change_to(after, true);
-}
-
 Status HostTable::put_in_force(const std::string& link, Guarded& sandbox, SharedRules rules) {
     const auto digest = rules->digest();
     const bool diverts = options_.interceptor_port != 0 && !rules->intercepted_ports.empty();
@@ -71,13 +81,14 @@ Status HostTable::put_in_force(const std::string& link, Guarded& sandbox, Shared
 
     // Only then what leads there: no packet finds a chain without its rules.
     Transaction transaction;
-    change_link(transaction, Family::inet, HostRuleset::links, link, true);
-    change_link(transaction, Family::arp, HostRuleset::links, link, true);
-    change_sources(transaction, link, sandbox.addresses, true);
-    change_verdict(transaction, HostRuleset::policies, link, PolicyChains::filter(sandbox.policy),
-                   PolicyChains::filter(digest));
-    change_verdict(transaction, HostRuleset::diversions, link,
-                   PolicyChains::diversion(sandbox.diversion), PolicyChains::diversion(diversion));
+    LinkElements elements(transaction, options_.table, link);
+    elements.in_set(Family::inet, HostRuleset::links, true);
+    elements.in_set(Family::arp, HostRuleset::links, true);
+    elements.sources(sandbox.addresses, true);
+    elements.verdict(HostRuleset::policies, PolicyChains::filter(sandbox.policy),
+                     PolicyChains::filter(digest));
+    elements.verdict(HostRuleset::diversions, PolicyChains::diversion(sandbox.diversion),
+                     PolicyChains::diversion(diversion));
     if (sandbox.policy != digest) {
         chains_.use(digest);
         chains_.release(transaction, sandbox.policy);
@@ -109,7 +120,7 @@ Result<ConnectionCut> HostTable::add(const GuardedSandbox& sandbox, PolicyRules 
             foreign.push_back(address);
     if (!foreign.empty()) {
         Transaction transaction;
-        change_sources(transaction, sandbox.link, foreign, false);
+        LinkElements(transaction, options_.table, sandbox.link).sources(foreign, false);
         if (auto committed = transaction.commit(socket_); !committed) return committed.error();
     }
     guarded.addresses = sandbox.addresses;
@@ -136,7 +147,8 @@ Result<ConnectionCut> HostTable::set_policy(const std::string& link, PolicyRules
 Status HostTable::set_quarantine(const std::string& link, bool on) {
     if (const auto sandbox = find(link); !sandbox) return sandbox.error();
     Transaction transaction;
-    change_link(transaction, Family::inet, HostRuleset::quarantined, link, on);
+    LinkElements(transaction, options_.table, link)
+        .in_set(Family::inet, HostRuleset::quarantined, on);
     return transaction.commit(socket_);
 }
 
@@ -146,14 +158,13 @@ Result<ConnectionCut> HostTable::remove_sandbox(const std::string& link) {
     const auto sandbox = found->second;
     Transaction transaction;
     remove_learned(transaction, link);
-    change_verdict(transaction, HostRuleset::policies, link, PolicyChains::filter(sandbox.policy),
-                   {});
-    change_verdict(transaction, HostRuleset::diversions, link,
-                   PolicyChains::diversion(sandbox.diversion), {});
-    change_sources(transaction, link, sandbox.addresses, false);
-    change_link(transaction, Family::inet, HostRuleset::quarantined, link, false);
-    change_link(transaction, Family::inet, HostRuleset::links, link, false);
-    change_link(transaction, Family::arp, HostRuleset::links, link, false);
+    LinkElements elements(transaction, options_.table, link);
+    elements.verdict(HostRuleset::policies, PolicyChains::filter(sandbox.policy), {});
+    elements.verdict(HostRuleset::diversions, PolicyChains::diversion(sandbox.diversion), {});
+    elements.sources(sandbox.addresses, false);
+    elements.in_set(Family::inet, HostRuleset::quarantined, false);
+    elements.in_set(Family::inet, HostRuleset::links, false);
+    elements.in_set(Family::arp, HostRuleset::links, false);
     chains_.release(transaction, sandbox.policy);
     if (auto committed = transaction.commit(socket_); !committed) {
         if (auto adopted = adopt_sandboxes(); !adopted) return adopted.error();

@@ -91,20 +91,6 @@ class HostTable : public PolicyTable {
     Result<Guarded*> find(const std::string& link);
     Result<std::vector<std::string>> links_in_force(net::nft::Family family);
     Status put_in_force(const std::string& link, Guarded& sandbox, SharedRules rules);
-
-    // What is in a set afterwards, and what is not.
-    void change(net::nft::Transaction& transaction, net::nft::Family family, const char* set,
-                const net::nft::SetLayout& layout, const std::vector<net::nft::Element>& elements,
-                bool present) const;
-    void change_link(net::nft::Transaction& transaction, net::nft::Family family, const char* set,
-                     const std::string& link, bool present) const;
-    void change_sources(net::nft::Transaction& transaction, const std::string& link,
-                        const std::vector<IpAddress>& addresses, bool present) const;
-    /// The chain that a map names for a link; empty: none.
-    void change_verdict(net::nft::Transaction& transaction, const char* map,
-                        const std::string& link, const std::string& before,
-                        const std::string& after) const;
-
     [[nodiscard]] ConnectionCut cut_of(const std::string& link, const Guarded& sandbox) const;
 
     HostOptions options_;
