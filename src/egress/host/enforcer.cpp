@@ -3,8 +3,8 @@
 #include "base/log.hpp"
 #include "egress/dns/default_upstreams.hpp"
 #include "egress/enforcement/interceptor_settings.hpp"
+#include "egress/guard/own_address.hpp"
 #include "egress/host/enforcer_parts.hpp"
-#include "egress/host/own_address.hpp"
 #include "net/address_block.hpp"
 
 #include <sys/socket.h>

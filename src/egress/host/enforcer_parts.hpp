@@ -1,10 +1,10 @@
 #pragma once
 
 #include "egress/dns/proxy.hpp"
+#include "egress/guard/guards.hpp"
+#include "egress/guard/host_gates.hpp"
 #include "egress/host/enforcer.hpp"
-#include "egress/host/guards.hpp"
 #include "egress/host/host_filter.hpp"
-#include "egress/host/host_gates.hpp"
 #include "egress/host/keyed_turns.hpp"
 #include "egress/intercept/interceptor.hpp"
 #include "egress/sidecar/own_connector.hpp"

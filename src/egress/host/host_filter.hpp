@@ -2,7 +2,7 @@
 
 #include "egress/dns/address_sink.hpp"
 #include "egress/enforcement/connection_cutter.hpp"
-#include "egress/host/guards.hpp"
+#include "egress/guard/guards.hpp"
 #include "egress/rules/host_table.hpp"
 
 #include <cstdint>

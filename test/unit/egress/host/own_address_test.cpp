@@ -1,4 +1,4 @@
-#include "egress/host/own_address.hpp"
+#include "egress/guard/own_address.hpp"
 
 #include "unit/egress/rules/host_topology.hpp"
 

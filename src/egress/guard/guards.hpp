@@ -1,7 +1,7 @@
 #pragma once
 
 #include "egress/dns/arrival.hpp"
-#include "egress/host/sandbox_guard.hpp"
+#include "egress/guard/sandbox_guard.hpp"
 
 #include <map>
 #include <memory>

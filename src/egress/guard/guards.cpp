@@ -1,4 +1,4 @@
-#include "egress/host/guards.hpp"
+#include "egress/guard/guards.hpp"
 
 #include <net/if.h>
 #include <sys/ioctl.h>

@@ -1,6 +1,6 @@
-#include "egress/host/host_gates.hpp"
+#include "egress/guard/host_gates.hpp"
 
-#include "egress/host/own_address.hpp"
+#include "egress/guard/own_address.hpp"
 
 namespace opensandbox::egress {
 

@@ -1,7 +1,6 @@
 #pragma once
 
-#include "egress/host/guards.hpp"
-#include "egress/host/host_filter.hpp"
+#include "egress/guard/guards.hpp"
 
 /// The interceptor serves all sandboxes: each question goes to the one that it is about. Sandboxes
 /// that are not guarded get nothing. What these borrow outlives them.

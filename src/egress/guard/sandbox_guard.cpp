@@ -1,4 +1,4 @@
-#include "egress/host/sandbox_guard.hpp"
+#include "egress/guard/sandbox_guard.hpp"
 
 #include "egress/enforcement/refusal_explanation.hpp"
 

@@ -1,4 +1,4 @@
-#include "egress/host/own_address.hpp"
+#include "egress/guard/own_address.hpp"
 
 #include "base/unique_fd.hpp"
 #include "egress/dns/arrival.hpp"
