@@ -3,6 +3,9 @@
 #include "net/dns/resolver_settings.hpp"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <string>
 
 namespace opensandbox::egress::dns {
 
@@ -28,6 +31,12 @@ std::vector<ip::udp::endpoint> default_upstreams(std::string_view resolv_conf) {
     }
     if (servers.empty()) servers.emplace_back(ip::make_address("8.8.8.8"), dns_port);
     return servers;
+}
+
+std::vector<ip::udp::endpoint> default_upstreams_of(const std::filesystem::path& resolv_conf) {
+    std::ifstream in(resolv_conf);
+    const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
+    return default_upstreams(text);
 }
 
 }  // namespace opensandbox::egress::dns

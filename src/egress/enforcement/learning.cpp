@@ -16,6 +16,17 @@ constexpr std::chrono::hours kNamesKept{1};
 
 }  // namespace
 
+OpenableAddresses openable_addresses(const EffectivePolicy& policy,
+                                     const std::vector<dns::LearnedAddress>& addresses,
+                                     const PortSet& granted) {
+    OpenableAddresses by_lifetime;
+    for (const dns::LearnedAddress& learned : addresses) {
+        if (policy.learnable(learned.address, granted).empty()) continue;
+        by_lifetime[learned.lifetime].push_back(learned.address);
+    }
+    return by_lifetime;
+}
+
 void note_resolved(ResolvedNames& resolved, const std::string& name,
                    const OpenableAddresses& addresses) {
     const auto now = ResolvedNames::Time::clock::now();

@@ -61,4 +61,38 @@ void write_selections(telemetry::Exposition& out, const Auditor& auditor, VaultS
     }
 }
 
+void write_filter(telemetry::Exposition& out, const PacketFilter& filter) {
+    const PacketFilter::Counts& counts = filter.counts();
+    out.metric("egress_nftables_updates_total", "counter", "Changes of the packet filter.");
+    out.sample(counts.updates);
+    out.metric("egress_nftables_updates_failed_total", "counter", "Changes that it did not take.");
+    out.sample(counts.failed_policies, {{"operation", "static"}});
+    out.sample(counts.failed_learning, {{"operation", "dynamic"}});
+    out.metric("egress_connections_cut_total", "counter",
+               "Connections ended since they are no longer allowed.");
+    out.sample(filter.connections_cut());
+    write_learned(out, filter.table().learned().size());
+    out.metric("egress_refused_packets_total", "counter", "Packets that the filter refused.");
+    for (const auto& [reason, packets] : filter.table().refusals())
+        out.sample(packets, {{"reason", std::string(reason)}});
+}
+
+void write_learned(telemetry::Exposition& out, std::size_t addresses,
+                   const telemetry::Labels& labels) {
+    out.metric("egress_learned_addresses", "gauge",
+               "Addresses that are open since names led there.");
+    out.sample(static_cast<std::uint64_t>(addresses), labels);
+}
+
+void write_rules(telemetry::Exposition& out, const EffectivePolicy& policy,
+                 const telemetry::Labels& labels) {
+    out.metric("egress_policy_rules", "gauge", "Rules in force, the overlay's included.");
+    out.sample(static_cast<std::uint64_t>(policy.rules().size()), labels);
+}
+
+void write_interceptor(telemetry::Exposition& out, const Interceptor& interceptor) {
+    out.metric("egress_intercepted_connections", "gauge", "Intercepted connections now.");
+    out.sample(static_cast<std::uint64_t>(interceptor.open_connections()));
+}
+
 }  // namespace opensandbox::egress

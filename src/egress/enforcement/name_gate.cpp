@@ -1,5 +1,7 @@
 #include "egress/enforcement/name_gate.hpp"
 
+#include "egress/enforcement/learning.hpp"
+
 namespace opensandbox::egress {
 
 dns::Verdict NameGate::verdict(const NameVerdict& judged) const {
@@ -28,17 +30,6 @@ dns::Verdict NameGate::judge_chain(dns::ClientId, const std::vector<std::string>
 bool NameGate::allows_inner(dns::ClientId, std::string_view name, const net::Address& address) {
     const EffectivePolicy& policy = *store_.current();
     return !policy.learnable(address, policy.judge_name(name).granted).empty();
-}
-
-OpenableAddresses openable_addresses(const EffectivePolicy& policy,
-                                     const std::vector<dns::LearnedAddress>& addresses,
-                                     const PortSet& granted) {
-    OpenableAddresses by_lifetime;
-    for (const dns::LearnedAddress& learned : addresses) {
-        if (policy.learnable(learned.address, granted).empty()) continue;
-        by_lifetime[learned.lifetime].push_back(learned.address);
-    }
-    return by_lifetime;
 }
 
 }  // namespace opensandbox::egress

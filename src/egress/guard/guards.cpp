@@ -10,6 +10,8 @@ namespace opensandbox::egress {
 
 namespace {
 
+constexpr std::chrono::seconds kTick{5};
+
 template <class Map, class Key>
 GuardPtr look_up(const Map& map, const Key& key) {
     const auto found = map.find(key);
@@ -28,13 +30,13 @@ Guards::Guards() : links_(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0)) {}
 
 void Guards::add(GuardPtr guard) {
     by_id_[guard->identity.id] = guard;
-    by_link_[guard->identity.link] = guard;
+    by_link_[guard->filtered.place.link] = guard;
     by_client_[guard->identity.client] = std::move(guard);
 }
 
 void Guards::remove(const SandboxGuard& guard) {
     const std::string id = guard.identity.id;
-    const std::string link = guard.identity.link;
+    const std::string link = guard.filtered.place.link;
     by_client_.erase(guard.identity.client);
     by_link_.erase(link);
     by_id_.erase(id);
@@ -60,7 +62,7 @@ std::optional<ClientId> Guards::identify(const dns::Arrival& arrival) const {
     if (::ioctl(links_.get(), SIOCGIFNAME, &named) != 0) return std::nullopt;
     const GuardPtr guard = of_link(named.ifr_name);
     if (!guard) return std::nullopt;
-    const auto& own = guard->identity.addresses;
+    const auto& own = guard->filtered.place.addresses;
     if (std::ranges::find(own, arrival.peer) == own.end()) return std::nullopt;
     return guard->identity.client;
 }
@@ -71,6 +73,17 @@ std::vector<GuardPtr> Guards::all() const {
     for (const auto& [id, guard] : by_id_)
         guards.push_back(guard);
     return guards;
+}
+
+Awaitable<void> tend(PacketFilter& filter, std::function<std::vector<GuardPtr>()> all) {
+    while (true) {
+        co_await net::sleep_for(kTick);
+        const auto state = co_await asio::this_coro::cancellation_state;
+        if (state.cancelled() != asio::cancellation_type::none) co_return;
+        filter.tend();
+        for (const GuardPtr& guard : all())
+            guard->auditor.tell_omitted();
+    }
 }
 
 dns::Verdict HostNameGate::judge(dns::ClientId client, std::string_view name, std::uint16_t type) {

@@ -3,6 +3,7 @@
 #include "egress/dns/arrival.hpp"
 #include "egress/guard/sandbox_guard.hpp"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -11,8 +12,6 @@
 #include <vector>
 
 namespace opensandbox::egress {
-
-using GuardPtr = std::shared_ptr<SandboxGuard>;
 
 /// Which sandboxes are guarded, and whose a packet, a query or a connection is. To be made on a
 /// thread of the network namespace that the links are in.
@@ -38,6 +37,9 @@ class Guards {
     std::unordered_map<ClientId, GuardPtr> by_client_;
     UniqueFd links_;  ///< a socket, to ask for links' names by
 };
+
+/// What the filter and the audits of all guards have to do every few seconds, until cancelled.
+Awaitable<void> tend(PacketFilter& filter, std::function<std::vector<GuardPtr>()> all);
 
 /// Why who is not guarded gets nothing.
 inline constexpr const char* kUnguarded = "the sandbox is not guarded";

@@ -3,70 +3,79 @@
 #include "egress/api/api.hpp"
 #include "egress/audit/auditor.hpp"
 #include "egress/enforcement/name_gate.hpp"
-#include "egress/enforcement/packet_policy.hpp"
-#include "egress/enforcement/resolved_names.hpp"
+#include "egress/enforcement/packet_filter.hpp"
 #include "egress/enforcement/target_gate.hpp"
 #include "egress/enforcement/vault_hook.hpp"
+#include "egress/intercept/interceptor.hpp"
 #include "egress/settings/environment.hpp"
 
+#include <filesystem>
+#include <functional>
+#include <memory>
 #include <string>
-#include <vector>
 
 namespace opensandbox::egress {
 
-/// Who a guarded sandbox is, and what was said of it.
+/// Who a guarded sandbox is.
 struct GuardedIdentity {
     GuardedIdentity() = default;
     std::string id;
-    std::string link;
-    std::vector<net::Address> addresses;
     ClientId client = 0;  ///< of no other sandbox before or after
-    std::string token;
+    std::string token;    ///< for its API; empty: that is open
 };
 
 /// All that belongs to one sandbox alone. Requests of its API hold it beyond its release. One event
 /// loop.
 class SandboxGuard {
   public:
-    /// What others answer for.
+    /// What it shares with others, which outlives its use.
     struct Surroundings {
         Surroundings() = default;
-        bool interceptor = false;  ///< there is one
-        TargetGate::LeadsTo leads_to;
+        PacketFilter* filter = nullptr;
+        std::function<Interceptor*()> interceptor;  ///< null: there is none
         std::function<std::string()> metrics;
-        std::function<Awaitable<Status>(bool held)> mark_vault;  ///< as in ApiServices
-        std::function<void()> vault_changed;
+        /// Keeps for a later process whether there is a vault, where that counts.
+        std::filesystem::path vault_mark;
     };
 
+    /// `files` outlives it.
     SandboxGuard(asio::any_io_executor executor, asio::thread_pool& files, GuardedIdentity identity,
-                 SidecarOptions options, LoadedPolicy loaded, PacketPolicySettings packet,
+                 SidecarOptions options, LoadedPolicy loaded, FilteredSandbox filtered,
                  PassThroughList passed);
     SandboxGuard(const SandboxGuard&) = delete;
     SandboxGuard& operator=(const SandboxGuard&) = delete;
 
-    /// To be called once, before the rest.
-    void open_api(Surroundings surroundings);
+    /// Tells the webhook that the options name of denials. `invalid_argument` for what is no URL.
+    Status set_webhook(ConnectOrigin connect);
+    /// From now on the filter and the interceptor follow its policy, and its API answers: to be
+    /// called once, before its targets, its API and its policy's changes are needed.
+    void join(Surroundings surroundings);
+    /// Puts the policy that it has in force.
+    Status enforce() { return surroundings_.filter->add(filtered, policies.current()); }
     Awaitable<void> answer(http::Exchange& exchange) { return api_->handle(exchange); }
 
     const GuardedIdentity identity;
     const SidecarOptions options;
-    const PacketPolicySettings packet;
     const PassThroughList passed;
+    FilteredSandbox filtered;
     PolicyStore policies;
     Vault vault;
     Auditor auditor;
     NameGate names;
     std::unique_ptr<TargetGate> targets;
     VaultHook hook;
-    ResolvedNames resolved;
-    PolicyPtr in_force;     ///< as the packet filter has it; null: none yet
-    bool released = false;  ///< the link may be another's by now
 
   private:
+    void follow_policy();
+    [[nodiscard]] ApiServices services();
     [[nodiscard]] VaultConditions conditions() const;
 
-    bool interceptor_ = false;
+    asio::any_io_executor executor_;
+    asio::thread_pool& files_;
+    Surroundings surroundings_;
     std::unique_ptr<Api> api_;
 };
+
+using GuardPtr = std::shared_ptr<SandboxGuard>;
 
 }  // namespace opensandbox::egress

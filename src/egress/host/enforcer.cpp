@@ -9,22 +9,13 @@
 
 #include <sys/socket.h>
 
-#include <fstream>
-#include <iterator>
-
 namespace opensandbox::egress {
 
 namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::chrono::seconds kTick{5};
 constexpr const char* kAuthority = "authority";
-
-std::string read_text(const fs::path& file) {
-    std::ifstream in(file);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
 
 /// Where no webhook of a request leads: services of the host itself, and of its cloud.
 bool open_to_webhooks(const net::Address& address) {
@@ -60,15 +51,33 @@ Status Enforcer::Parts::start_filter() {
         log::warn("this kernel does not protect the egress table from a foreign flush");
     Result<LogSkip> skip = read_log_skip(settings.overlay_directory);
     if (!skip) return skip.error();
-    filter = std::make_shared<HostFilter>(executor, cuts, std::move(*table), guards);
-    filter->skip_in_log(std::move(*skip));
+    log_skip = std::move(*skip);
+    filter = std::make_shared<PacketFilter>(executor, cuts, packet_table(std::move(*table)),
+                                            [this](ClientId client) -> FilteredSandbox* {
+                                                const GuardPtr guard = guards.of_client(client);
+                                                return guard ? &guard->filtered : nullptr;
+                                            });
+    filter->on_resolved = [this](ClientId client, const std::string& name,
+                                 const std::string& addresses) {
+        tell_resolved(client, name, addresses);
+    };
     return {};
+}
+
+void Enforcer::Parts::tell_resolved(ClientId client, const std::string& name,
+                                    const std::string& addresses) const {
+    const GuardPtr guard = guards.of_client(client);
+    if (!guard || log_skip.skips(name)) return;
+    log::info("name resolved", {{"opensandbox.event", "egress.outbound"},
+                                {"target.host", name},
+                                {"target.ips", addresses},
+                                {"sandbox_id", guard->identity.id}});
 }
 
 dns::UpstreamSettings Enforcer::Parts::upstream_settings() const {
     dns::UpstreamSettings upstream = settings.dns.upstream;
     if (!upstream.servers.empty()) return upstream;
-    for (const auto& endpoint : dns::default_upstreams(read_text(settings.resolv_conf)))
+    for (const auto& endpoint : dns::default_upstreams_of(settings.resolv_conf))
         upstream.servers.emplace_back(endpoint);
     return upstream;
 }
@@ -155,17 +164,6 @@ Status Enforcer::Parts::start_api() {
     return {};
 }
 
-Awaitable<void> Enforcer::Parts::tend(Parts& parts) {
-    while (true) {
-        co_await net::sleep_for(kTick);
-        const auto state = co_await asio::this_coro::cancellation_state;
-        if (state.cancelled() != asio::cancellation_type::none) co_return;
-        parts.filter->tend();
-        for (const GuardPtr& guard : parts.guards.all())
-            guard->auditor.tell_omitted();
-    }
-}
-
 Awaitable<void> Enforcer::Parts::watch_overlays(Parts& parts) {
     while (true) {
         co_await net::sleep_for(parts.settings.overlay_interval);
@@ -174,7 +172,7 @@ Awaitable<void> Enforcer::Parts::watch_overlays(Parts& parts) {
         for (const GuardPtr& guard : parts.guards.all()) {
             const Status reloaded = co_await guard->policies.reload_overlay();
             if (!parts.running) co_return;
-            if (!reloaded && !guard->released) {
+            if (!reloaded && !guard->filtered.released) {
                 log::warn("the overlay's rules stay as they were",
                           {{"opensandbox.event", "egress.update_failed"},
                            {"sandbox_id", guard->identity.id},
@@ -185,19 +183,14 @@ Awaitable<void> Enforcer::Parts::watch_overlays(Parts& parts) {
 }
 
 void Enforcer::Parts::start_jobs() {
-    jobs.push_back(net::spawn_cancellable(executor, tend(*this), "egress tick"));
+    jobs.push_back(net::spawn_cancellable(executor, tend(*filter, [this] { return guards.all(); }),
+                                          "egress tick"));
     jobs.push_back(net::spawn_cancellable(executor, watch_overlays(*this), "overlays"));
     if (settings.rules.log.group == 0) return;
-    auto opened = net::PacketLog::open(executor, settings.rules.log.group);
-    if (!opened) {
-        log::warn("refused packets are not told of", {{"error", opened.error().message()}});
-        return;
-    }
-    packets = std::move(*opened);
     auto seen = [this](const net::LoggedPacket& packet) {
         if (const GuardPtr guard = guards.of_link(packet.link)) guard->auditor.on_packet(packet);
     };
-    net::spawn(executor, read_packets(*packets, std::move(seen)), "refused packets");
+    packets = follow_packets(executor, settings.rules.log.group, std::move(seen));
 }
 
 Status Enforcer::Parts::start() {

@@ -4,7 +4,6 @@
 #include "egress/guard/guards.hpp"
 #include "egress/guard/host_gates.hpp"
 #include "egress/host/enforcer.hpp"
-#include "egress/host/host_filter.hpp"
 #include "egress/host/keyed_turns.hpp"
 #include "egress/intercept/interceptor.hpp"
 #include "egress/sidecar/own_connector.hpp"
@@ -23,6 +22,8 @@ struct Enforcer::Parts {
 
     Status start();
     Status start_filter();
+    void tell_resolved(ClientId client, const std::string& name,
+                       const std::string& addresses) const;
     Status start_names();
     Status start_interception();
     Status start_api();
@@ -34,19 +35,18 @@ struct Enforcer::Parts {
     Status put_under_guard(const GuardedSpec& spec, SidecarOptions options, LoadedPolicy loaded);
     /// Where bindings decide what is intercepted, those of another process are missed.
     static void lose_vault(SandboxGuard& guard);
-    Status set_webhook(SandboxGuard& guard);
+    /// What its webhook is reached by.
+    [[nodiscard]] ConnectOrigin webhook_connections(const SandboxGuard& guard) const;
     Awaitable<void> release(std::string id);
     /// The turns of addresses, in which their connections are cut or begin.
     Awaitable<std::vector<KeyedTurns::Turn>> hold(std::vector<net::Address> addresses);
     Awaitable<void> remove_files(std::filesystem::path directory);
     void settle();
-    void follow_policy(SandboxGuard& guard);
 
     Awaitable<void> answer(http::Exchange& exchange);
     [[nodiscard]] std::string metrics() const;
     [[nodiscard]] std::string metrics_of(const SandboxGuard& guard) const;
 
-    static Awaitable<void> tend(Parts& parts);
     static Awaitable<void> watch_overlays(Parts& parts);
 
     asio::any_io_executor executor;
@@ -59,7 +59,8 @@ struct Enforcer::Parts {
     /// Links in the table, by the ids of sandboxes that could not be guarded: they stay refused.
     std::map<std::string, std::string> withheld;
     ClientId last_client = 0;
-    std::shared_ptr<HostFilter> filter;
+    LogSkip log_skip;
+    std::shared_ptr<PacketFilter> filter;
     std::unique_ptr<dns::Proxy> names;
     std::shared_ptr<OwnConnector> connector;            ///< for webhooks of requests
     std::shared_ptr<OwnConnector> operators_connector;  ///< for the operator's

@@ -17,6 +17,8 @@ namespace {
 constexpr std::size_t kLongestId = 128;
 constexpr std::size_t kLongestLink = 15;
 constexpr const char* kVaultMark = "vault-held";
+/// Of one sandbox; a host has many.
+constexpr std::size_t kResolvedNames = 5000;
 
 Error wrong(const std::string& what) {
     return Error(ErrorCode::invalid_argument, what);
@@ -72,7 +74,7 @@ OnDisk load(const fs::path& directory, PolicyStoreSettings settings) {
 }
 
 /// Cuts a released sandbox's connections while its addresses are nobody else's.
-Awaitable<void> finish_cut(std::shared_ptr<HostFilter> filter, rules::ConnectionCut cut,
+Awaitable<void> finish_cut(std::shared_ptr<PacketFilter> filter, rules::ConnectionCut cut,
                            std::vector<KeyedTurns::Turn> held) {
     co_await filter->cut_now(std::move(cut));
     held.clear();
@@ -144,8 +146,6 @@ Status Enforcer::Parts::put_under_guard(const GuardedSpec& spec, SidecarOptions 
         return Error(ErrorCode::conflict, "link \"" + spec.link + "\" is guarded already");
     GuardedIdentity identity;
     identity.id = spec.id;
-    identity.link = spec.link;
-    identity.addresses = spec.addresses;
     identity.client = ++last_client;
     identity.token = spec.token;
     options.sandbox_id = spec.id;
@@ -153,32 +153,24 @@ Status Enforcer::Parts::put_under_guard(const GuardedSpec& spec, SidecarOptions 
     packet.block_doh = settings.block_doh;
     packet.doh_servers = settings.doh_servers;
     if (options.intercept) packet.intercepted_ports = options.intercept_ports;
+    FilteredSandbox filtered(rules::GuardedSandbox(spec.link, spec.addresses), std::move(packet),
+                             kResolvedNames);
     InitialPolicy initial = loaded.initial;
     if (initial.source == "environment") initial.source = "request";
     const auto guard =
         std::make_shared<SandboxGuard>(executor, files, std::move(identity), std::move(options),
-                                       std::move(loaded), std::move(packet), settings.passed);
+                                       std::move(loaded), std::move(filtered), settings.passed);
     SandboxGuard& made = *guard;
-    if (Status set = set_webhook(made); !set) return set;
-    SandboxGuard::Surroundings surroundings;
-    surroundings.interceptor = interceptor != nullptr;
-    surroundings.leads_to = [this, &made](std::string_view name, const net::Address& address) {
-        return filter->leads_to(made, name, address);
-    };
-    surroundings.metrics = [this, &made] { return metrics_of(made); };
-    if (made.options.credential_bound) {
-        surroundings.mark_vault = [this, file = settings.state_directory / spec.id /
-                                                kVaultMark](bool held) -> Awaitable<Status> {
-            std::function<Status()> work = [file, held] { return mark_vault(file, held); };
-            co_return co_await net::run_blocking(files, std::move(work));
-        };
-        surroundings.vault_changed = [this, client = made.identity.client] {
-            if (interceptor) interceptor->retire_unbound(client);
-        };
+    if (!made.options.deny_webhook.empty()) {
+        if (Status set = made.set_webhook(webhook_connections(made)); !set) return set;
     }
-    made.open_api(std::move(surroundings));
-    follow_policy(made);
-    if (Status added = filter->add(made); !added) return added;
+    SandboxGuard::Surroundings surroundings;
+    surroundings.filter = filter.get();
+    surroundings.interceptor = [this] { return interceptor.get(); };
+    surroundings.metrics = [this, &made] { return metrics_of(made); };
+    surroundings.vault_mark = settings.state_directory / spec.id / kVaultMark;
+    made.join(std::move(surroundings));
+    if (Status enforced = made.enforce(); !enforced) return enforced;
     guards.add(guard);
     log_policy_loaded(initial, spec.id);
     return {};
@@ -192,37 +184,13 @@ void Enforcer::Parts::lose_vault(SandboxGuard& guard) {
         {{"sandbox_id", guard.identity.id}});
 }
 
-Status Enforcer::Parts::set_webhook(SandboxGuard& guard) {
-    if (guard.options.deny_webhook.empty()) return {};
-    WebhookSettings webhook;
-    webhook.url = guard.options.deny_webhook;
-    webhook.sandbox_id = guard.identity.id;
+ConnectOrigin Enforcer::Parts::webhook_connections(const SandboxGuard& guard) const {
     const auto operators = settings.sandbox_defaults.find(std::string(setting::kDenyWebhook));
-    const bool of_request =
-        operators == settings.sandbox_defaults.end() || operators->second != webhook.url;
-    webhook.connect = [through =
-                           of_request ? connector : operators_connector](http::Origin origin) {
+    const bool of_request = operators == settings.sandbox_defaults.end() ||
+                            operators->second != guard.options.deny_webhook;
+    return [through = of_request ? connector : operators_connector](http::Origin origin) {
         return OwnConnector::connect(through, std::move(origin));
     };
-    auto made = DenialWebhook::make(executor, std::move(webhook));
-    if (!made) return made.error().within(setting::kDenyWebhook);
-    guard.auditor.set_webhook(std::move(*made));
-    return {};
-}
-
-void Enforcer::Parts::follow_policy(SandboxGuard& guard) {
-    PolicyFollowers followers;
-    followers.covered = [&guard](const EffectivePolicy& policy) {
-        return guard.vault.check_policy(policy);
-    };
-    followers.enforce = [this, &guard](const PolicyPtr& policy) {
-        return filter->enforce(guard, policy);
-    };
-    followers.published = [this, &guard](const PolicyPtr& before, const PolicyPtr& now) {
-        log_policy_change(*before, *now, guard.identity.id);
-        if (interceptor) interceptor->recheck(guard.identity.client);
-    };
-    guard.policies.follow(std::move(followers));
 }
 
 Awaitable<void> Enforcer::Parts::release(std::string id) {
@@ -234,12 +202,12 @@ Awaitable<void> Enforcer::Parts::release(std::string id) {
         if (!guards.of_link(link)) filter->remove(link);
     }
     if (const GuardPtr guard = guards.of_id(id)) {
-        guard->released = true;
+        guard->filtered.released = true;
         guards.remove(*guard);
         if (interceptor) interceptor->recheck(guard->identity.client);
         names->resolver().forget(guard->identity.client);
-        auto cut = filter->take_out(guard->identity.link);
-        std::vector<KeyedTurns::Turn> held = co_await hold(guard->identity.addresses);
+        auto cut = filter->take_out(guard->filtered.place.link);
+        std::vector<KeyedTurns::Turn> held = co_await hold(guard->filtered.place.addresses);
         if (cut)
             net::spawn(executor, finish_cut(filter, std::move(*cut), std::move(held)), "release");
         // A change under way still writes its file.

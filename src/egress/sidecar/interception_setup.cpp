@@ -87,17 +87,10 @@ Status Sidecar::Parts::start_interception() {
     fs::create_directories(settings.authority.key.parent_path(), ignored);
     Result<CertificateAuthority> authority = CertificateAuthority::load_or_make(settings.authority);
     if (!authority) return authority.error();
-    gate = std::make_unique<TargetGate>(
-        *policies,
-        [this](std::string_view name, const net::Address& address) {
-            return filter->leads_to(name, address);
-        },
-        passed, settings.options.credential_bound ? vault.get() : nullptr);
-    hook = std::make_unique<VaultHook>(*vault);
     InterceptorParties parties;
-    parties.gate = gate.get();
-    parties.hook = hook.get();
-    parties.audit = &auditor;
+    parties.gate = guard->targets.get();
+    parties.hook = &guard->hook;
+    parties.audit = &guard->auditor;
     parties.client_of = [](int) { return Result<ClientId>(ClientId{0}); };
     auto made = Interceptor::make(executor, std::move(*intercept), std::move(*authority),
                                   std::move(parties));

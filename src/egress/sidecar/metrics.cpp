@@ -8,26 +8,6 @@ namespace opensandbox::egress {
 
 namespace {
 
-void write_filter(telemetry::Exposition& out, SidecarFilter& filter) {
-    const SidecarFilter::Counts& counts = filter.counts();
-    out.metric("egress_nftables_updates_total", "counter", "Changes of the packet filter.");
-    out.sample(counts.updates);
-    out.metric("egress_nftables_updates_failed_total", "counter", "Changes that it did not take.");
-    out.sample(counts.failed_policies, {{"operation", "static"}});
-    out.sample(counts.failed_learning, {{"operation", "dynamic"}});
-    out.metric("egress_connections_cut_total", "counter",
-               "Connections ended since they are no longer allowed.");
-    out.sample(filter.connections_cut());
-    out.metric("egress_learned_addresses", "gauge",
-               "Addresses that are open since names led there.");
-    out.sample(static_cast<std::uint64_t>(filter.table().learned().size()));
-    out.metric("egress_refused_packets_total", "counter", "Packets that the filter refused.");
-    for (const rules::Reason reason : rules::all_reasons()) {
-        const Result<std::uint64_t> refused = filter.table().refused(reason);
-        if (refused) out.sample(*refused, {{"reason", std::string(rules::to_string(reason))}});
-    }
-}
-
 using telemetry::Attributes;
 using Kind = telemetry::OtlpMetrics::Kind;
 
@@ -73,9 +53,9 @@ void export_selections(telemetry::OtlpMetrics& out, const Auditor::Selections& s
     }
 }
 
-void export_filter(telemetry::OtlpMetrics& out, SidecarFilter& filter, std::size_t rules,
+void export_filter(telemetry::OtlpMetrics& out, const PacketFilter& filter, std::size_t rules,
                    const Attributes& common) {
-    const SidecarFilter::Counts& counts = filter.counts();
+    const PacketFilter::Counts& counts = filter.counts();
     out.metric(Kind::gauge, "egress.nftables.rules.count", "{element}",
                "Rules in force and addresses that names opened");
     out.point(whole(rules + filter.table().learned().size()), common);
@@ -109,9 +89,9 @@ std::string Sidecar::Parts::otlp_metrics(telemetry::ExportLedger& ledger) {
         common.emplace_back(name, value);
     telemetry::OtlpMetrics out(resource, "opensandbox/egress", kVersion, ledger, now());
     export_names(out, names->statistics(), common);
-    export_denials(out, auditor.denials(), common);
-    if (options.credential_bound) export_selections(out, auditor.selections(), common);
-    export_filter(out, *filter, policies->current()->rules().size(), common);
+    export_denials(out, guard->auditor.denials(), common);
+    if (options.credential_bound) export_selections(out, guard->auditor.selections(), common);
+    export_filter(out, *filter, guard->policies.current()->rules().size(), common);
     const HostFigures figures = read_host_figures();
     export_host(out, std::exchange(last_figures, figures), figures, common);
     return out.finish();
@@ -120,15 +100,13 @@ std::string Sidecar::Parts::otlp_metrics(telemetry::ExportLedger& ledger) {
 std::string Sidecar::Parts::metrics() {
     telemetry::Exposition out;
     if (names) write_names(out, names->statistics());
-    write_denials(out, auditor);
-    if (settings.options.credential_bound) write_selections(out, auditor, vault->standing());
-    if (filter) write_filter(out, *filter);
-    out.metric("egress_policy_rules", "gauge", "Rules in force, the overlay's included.");
-    out.sample(static_cast<std::uint64_t>(policies->current()->rules().size()));
-    if (interceptor) {
-        out.metric("egress_intercepted_connections", "gauge", "Intercepted connections now.");
-        out.sample(static_cast<std::uint64_t>(interceptor->open_connections()));
+    write_denials(out, guard->auditor);
+    if (settings.options.credential_bound) {
+        write_selections(out, guard->auditor, guard->vault.standing());
     }
+    if (filter) write_filter(out, *filter);
+    write_rules(out, *guard->policies.current());
+    if (interceptor) write_interceptor(out, *interceptor);
     return out.text();
 }
 

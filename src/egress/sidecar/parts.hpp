@@ -1,15 +1,9 @@
 #pragma once
 
 #include "base/clock.hpp"
-#include "egress/api/api.hpp"
-#include "egress/audit/auditor.hpp"
 #include "egress/audit/log_budget.hpp"
 #include "egress/dns/proxy.hpp"
-#include "egress/enforcement/name_gate.hpp"
-#include "egress/enforcement/sidecar_filter.hpp"
-#include "egress/enforcement/target_gate.hpp"
-#include "egress/enforcement/vault_hook.hpp"
-#include "egress/intercept/core/pass_through_list.hpp"
+#include "egress/guard/sandbox_guard.hpp"
 #include "egress/intercept/interceptor.hpp"
 #include "egress/sidecar/host_figures.hpp"
 #include "egress/sidecar/metrics_export.hpp"
@@ -31,18 +25,17 @@ struct Sidecar::Parts {
     Status load();
     [[nodiscard]] dns::UpstreamSettings upstream_settings() const;
     Status start_names();
-    Status start_audit();
+    Status start_webhook();
     Status start_filter();
     Status start_interception();
     Status start_api();
     [[nodiscard]] Result<std::unique_ptr<net::Listener>> api_listener() const;
     void start_jobs();
-    void publish(const PolicyPtr& before, const PolicyPtr& now);
-    [[nodiscard]] VaultConditions conditions() const;
     /// Beside the authority's key, where nobody else writes.
     [[nodiscard]] std::filesystem::path vault_mark() const {
         return settings.authority.key.parent_path() / "vault-held";
     }
+    [[nodiscard]] FilteredSandbox filtered() const;
     void tell_resolved(const std::string& name, const std::string& addresses) const;
     void tell_unresolved(const std::string& name);
     [[nodiscard]] ConnectOrigin own_connections() const;
@@ -54,17 +47,12 @@ struct Sidecar::Parts {
     asio::any_io_executor executor;
     SidecarSettings settings;
     asio::thread_pool files{2};
-    Auditor auditor;
     LogSkip log_skip;
     LogBudget failures{10, 100};  ///< lines about names that could not be resolved
-    PassThroughList passed;
-    std::unique_ptr<PolicyStore> policies;
-    std::unique_ptr<Vault> vault;
-    std::shared_ptr<SidecarFilter> filter;
+    GuardPtr guard;
+    std::shared_ptr<PacketFilter> filter;
     std::unique_ptr<dns::Proxy> names;
     std::unique_ptr<net::PacketLog> packets;
-    std::unique_ptr<TargetGate> gate;
-    std::unique_ptr<VaultHook> hook;
     std::unique_ptr<Interceptor> interceptor;
     std::unique_ptr<http::Server> server;
     std::unique_ptr<MetricsExport> exporter;

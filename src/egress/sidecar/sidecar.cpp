@@ -4,9 +4,8 @@
 #include "base/log.hpp"
 #include "egress/dns/default_upstreams.hpp"
 #include "egress/enforcement/policy_log.hpp"
-#include "egress/enforcement/refusal_explanation.hpp"
+#include "egress/guard/guards.hpp"
 #include "egress/rules/redirection_check.hpp"
-#include "egress/settings/names.hpp"
 #include "egress/settings/values.hpp"
 #include "egress/sidecar/parts.hpp"
 #include "egress/vault/vault_mark.hpp"
@@ -15,30 +14,18 @@
 
 #include <cerrno>
 #include <fcntl.h>
-#include <fstream>
-#include <iterator>
 
 namespace opensandbox::egress {
 
 namespace {
 
-constexpr std::chrono::seconds kTick{5};
 /// For the last metrics to be taken.
 constexpr std::chrono::seconds kLastExport{1};
 /// Longer than a resolver may take that does not answer: any answer of ours will do.
 constexpr std::chrono::seconds kRedirectionPatience{2};
 constexpr std::string_view kProbe = "redirection.opensandbox.invalid";
-
-AuditSettings audit_settings(const SidecarSettings& settings) {
-    AuditSettings audit;
-    audit.sandbox_id = settings.options.sandbox_id;
-    return audit;
-}
-
-std::string read_text(const std::filesystem::path& file) {
-    std::ifstream in(file);
-    return {std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
-}
+/// It is the only sandbox.
+constexpr std::size_t kResolvedNames = 50'000;
 
 /// The items of a comma list.
 std::string list_json(std::string_view text) {
@@ -48,16 +35,6 @@ std::string list_json(std::string_view text) {
         append_json_string(json, item);
     }
     return json + "]";
-}
-
-Awaitable<void> tick(SidecarFilter& filter, Auditor& auditor) {
-    while (true) {
-        co_await net::sleep_for(kTick);
-        const auto state = co_await asio::this_coro::cancellation_state;
-        if (state.cancelled() != asio::cancellation_type::none) co_return;
-        filter.tend();
-        auditor.tell_omitted();
-    }
 }
 
 }  // namespace
@@ -71,7 +48,7 @@ Status mark_own(int fd) {
 }
 
 Sidecar::Parts::Parts(asio::any_io_executor e, SidecarSettings s)
-    : executor(std::move(e)), settings(std::move(s)), auditor(audit_settings(settings)) {}
+    : executor(std::move(e)), settings(std::move(s)) {}
 
 Sidecar::Parts::~Parts() {
     for (const auto& job : jobs)
@@ -93,32 +70,32 @@ Status Sidecar::Parts::load() {
     if (!skip) return skip.error();
     log_skip = std::move(*skip);
     log_policy_loaded(loaded->initial, options.sandbox_id);
-    policies = std::make_unique<PolicyStore>(executor, files, std::move(*loaded));
-    Result<PassThroughList> listed = pass_through_list(options.pass_through);
-    if (!listed) return listed.error();
-    passed = std::move(*listed);
-    VaultSettings vault_settings;
-    vault_settings.passes_through = [this](const HostPattern& host) {
-        return passed.covers(host.name, host.wildcard, settings.options.intercept_ports);
-    };
-    vault_settings.intercept_ports = options.intercept_ports;
-    vault_settings.require_scoped_match = options.vault_requires_scoped_match;
-    vault_settings.credential_bound = options.credential_bound;
-    vault = std::make_unique<Vault>(std::move(vault_settings));
+    Result<PassThroughList> passed = pass_through_list(options.pass_through);
+    if (!passed) return passed.error();
+    GuardedIdentity identity;
+    identity.id = options.sandbox_id;
+    identity.token = options.token;
+    guard = std::make_shared<SandboxGuard>(executor, files, std::move(identity), options,
+                                           std::move(*loaded), filtered(), std::move(*passed));
     if (options.credential_bound && is_vault_marked(vault_mark())) {
-        vault->lose();
+        guard->vault.lose();
         log::warn("the credential vault is lost: TLS by name is refused until it is written again");
     }
     return {};
 }
 
-Status Sidecar::Parts::start_filter() {
+FilteredSandbox Sidecar::Parts::filtered() const {
     const SidecarOptions& options = settings.options;
     PacketPolicySettings packet;
     packet.filtering = options.nft;
     packet.block_doh = options.block_doh;
     packet.doh_servers = options.doh_blocklist;
     if (options.intercept) packet.intercepted_ports = options.intercept_ports;
+    return {rules::GuardedSandbox("", {}), std::move(packet), kResolvedNames};
+}
+
+Status Sidecar::Parts::start_filter() {
+    const SidecarOptions& options = settings.options;
     rules::SidecarOptions table_options;
     table_options.dns_port = settings.dns_port;
     table_options.interceptor_port = options.intercept_port;
@@ -128,18 +105,26 @@ Status Sidecar::Parts::start_filter() {
     Result<std::vector<std::string>> links = rules::outer_links();
     if (!links) return links.error();
     table_options.links = std::move(*links);
-    auto table = rules::SidecarTable::open(std::move(table_options),
-                                           packet_rules(*policies->current(), packet));
+    auto table = rules::SidecarTable::open(
+        std::move(table_options),
+        packet_rules(*guard->policies.current(), guard->filtered.settings));
     if (!table) return table.error();
     if (!table->stops_raw_frames()) {
         log::warn("this kernel does not stop raw frames: the sandbox must not have CAP_NET_RAW");
     }
-    filter = std::make_shared<SidecarFilter>(executor, files, std::move(*table), packet);
-    filter->on_resolved = [this](const std::string& name, const std::string& addresses) {
+    filter = std::make_shared<PacketFilter>(executor, files, packet_table(std::move(*table)),
+                                            [this](ClientId) { return &guard->filtered; });
+    filter->on_resolved = [this](ClientId, const std::string& name, const std::string& addresses) {
         tell_resolved(name, addresses);
     };
+    SandboxGuard::Surroundings surroundings;
+    surroundings.filter = filter.get();
+    surroundings.interceptor = [this] { return interceptor.get(); };
+    surroundings.metrics = [this] { return metrics(); };
+    surroundings.vault_mark = vault_mark();
+    guard->join(std::move(surroundings));
     // What an earlier sidecar learned for names that are no longer allowed goes.
-    return filter->enforce(policies->current());
+    return guard->enforce();
 }
 
 void Sidecar::Parts::tell_resolved(const std::string& name, const std::string& addresses) const {
@@ -158,21 +143,6 @@ void Sidecar::Parts::tell_unresolved(const std::string& name) {
                                     {"omitted", *omitted}});
 }
 
-void Sidecar::Parts::publish(const PolicyPtr& before, const PolicyPtr& now) {
-    log_policy_change(*before, *now, settings.options.sandbox_id);
-    if (interceptor) interceptor->recheck(0);
-}
-
-VaultConditions Sidecar::Parts::conditions() const {
-    VaultConditions conditions;
-    conditions.api_token = !settings.options.token.empty();
-    conditions.interception = settings.options.intercept;
-    conditions.verified_upstreams = !settings.options.upstream_insecure;
-    conditions.ready = interceptor != nullptr;
-    conditions.filtering = settings.options.nft;
-    return conditions;
-}
-
 ConnectOrigin Sidecar::Parts::own_connections() const {
     DialSettings dial;
     dial.prepare_socket = [](int fd, ClientId) { return mark_own(fd); };
@@ -182,21 +152,9 @@ ConnectOrigin Sidecar::Parts::own_connections() const {
     };
 }
 
-Status Sidecar::Parts::start_audit() {
-    const SidecarOptions& options = settings.options;
-    if (!options.deny_webhook.empty()) {
-        WebhookSettings webhook;
-        webhook.url = options.deny_webhook;
-        webhook.sandbox_id = options.sandbox_id;
-        webhook.connect = own_connections();
-        auto made = DenialWebhook::make(executor, std::move(webhook));
-        if (!made) return made.error().within(setting::kDenyWebhook);
-        auditor.set_webhook(std::move(*made));
-    }
-    auditor.set_explanation([this](const net::LoggedPacket& packet) {
-        return explain_refusal(*policies->current(), packet);
-    });
-    return {};
+Status Sidecar::Parts::start_webhook() {
+    if (settings.options.deny_webhook.empty()) return {};
+    return guard->set_webhook(own_connections());
 }
 
 dns::UpstreamSettings Sidecar::Parts::upstream_settings() const {
@@ -204,7 +162,7 @@ dns::UpstreamSettings Sidecar::Parts::upstream_settings() const {
     std::vector<boost::asio::ip::udp::endpoint> upstreams;
     for (const DnsUpstream& upstream : options.dns_upstreams)
         upstreams.emplace_back(upstream.address, upstream.port);
-    if (upstreams.empty()) upstreams = dns::default_upstreams(read_text(settings.resolv_conf));
+    if (upstreams.empty()) upstreams = dns::default_upstreams_of(settings.resolv_conf);
     dns::UpstreamSettings made = settings.dns.upstream;
     for (const auto& upstream : upstreams) {
         const auto& exempt = options.nameserver_exempt;
@@ -222,12 +180,12 @@ Status Sidecar::Parts::start_names() {
     dns::ProxySettings proxy = settings.dns;
     proxy.upstream = upstream_settings();
     dns::Neighbours neighbours;
-    neighbours.gate = std::make_shared<NameGate>(*policies);
+    neighbours.gate = std::shared_ptr<dns::Gate>(guard, &guard->names);
     neighbours.sink = filter;
     neighbours.observer = [this](const dns::Denial& denial) {
         // Our own question whether queries come here.
         if (verifying && denial.name == kProbe) return;
-        auditor.on_name(denial);
+        guard->auditor.on_name(denial);
     };
     neighbours.unresolved = [this](const std::string& name) { tell_unresolved(name); };
     auto made = dns::Proxy::create(executor, std::move(proxy), std::move(neighbours));
@@ -258,36 +216,12 @@ Result<std::unique_ptr<net::Listener>> Sidecar::Parts::api_listener() const {
 }
 
 Status Sidecar::Parts::start_api() {
-    ApiServices services;
-    services.policies = policies.get();
-    services.vault = vault.get();
-    services.denials = &auditor.denials();
-    services.token = settings.options.token;
-    services.enforcement_mode = settings.options.nft ? "dns+nft" : "dns";
-    services.conditions = [this] { return conditions(); };
-    services.vault_requires_tls = settings.options.vault_requires_tls;
-    services.trusted_proxies = settings.options.vault_trusted_proxies;
-    services.unhealthy = [this]() -> std::optional<std::string> {
-        if (settings.options.intercept && !interceptor) return "mitmproxy not ready";
-        return std::nullopt;
-    };
-    services.metrics = [this] { return metrics(); };
-    if (settings.options.credential_bound) {
-        services.mark_vault = [this](bool held) -> Awaitable<Status> {
-            std::function<Status()> work = [file = vault_mark(), held] {
-                return mark_vault(file, held);
-            };
-            co_return co_await net::run_blocking(files, std::move(work));
-        };
-        services.vault_changed = [this] {
-            if (interceptor) interceptor->retire_unbound(0);
-        };
-    }
     auto listener = api_listener();
     if (!listener) return listener.error();
     port = (*listener)->port();
-    auto api = std::make_shared<Api>(std::move(services));
-    http::Handler handler = [api](http::Exchange& exchange) { return api->handle(exchange); };
+    http::Handler handler = [guard = guard](http::Exchange& exchange) {
+        return guard->answer(exchange);
+    };
     server = std::make_unique<http::Server>(executor, std::move(handler));
     server->serve(std::move(*listener));
     return {};
@@ -295,22 +229,18 @@ Status Sidecar::Parts::start_api() {
 
 void Sidecar::Parts::start_jobs() {
     jobs.push_back(net::spawn_cancellable(
-        executor, watch_overlay(*policies, settings.overlay_interval), "overlay"));
-    jobs.push_back(net::spawn_cancellable(executor, tick(*filter, auditor), "egress tick"));
+        executor, watch_overlay(guard->policies, settings.overlay_interval), "overlay"));
+    jobs.push_back(net::spawn_cancellable(
+        executor, tend(*filter, [this] { return std::vector{guard}; }), "egress tick"));
     if (settings.otlp) {
         exporter = std::make_unique<MetricsExport>(
             executor, *settings.otlp, started, own_connections(),
             [this](telemetry::ExportLedger& ledger) { return otlp_metrics(ledger); });
         jobs.push_back(net::spawn_cancellable(executor, exporter->run(), "metrics export"));
     }
-    auto opened = net::PacketLog::open(executor, settings.log_group);
-    if (!opened) {
-        log::warn("refused packets are not told of", {{"error", opened.error().message()}});
-        return;
-    }
-    packets = std::move(*opened);
-    auto seen = [this](const net::LoggedPacket& packet) { auditor.on_packet(packet); };
-    net::spawn(executor, read_packets(*packets, std::move(seen)), "refused packets");
+    packets = follow_packets(executor, settings.log_group, [this](const net::LoggedPacket& packet) {
+        guard->auditor.on_packet(packet);
+    });
 }
 
 Sidecar::Sidecar(asio::any_io_executor executor, SidecarSettings settings)
@@ -321,21 +251,12 @@ Sidecar::~Sidecar() = default;
 Awaitable<Status> Sidecar::start() {
     Parts& parts = *parts_;
     Status done = parts.load();
-    if (done) done = parts.start_audit();
+    if (done) done = parts.start_webhook();
     // The filter before the proxy that opens addresses in it; until that listens, queries are
     // refused.
     if (done) done = parts.start_filter();
     if (done) done = parts.start_names();
     if (!done) co_return done;
-    PolicyFollowers followers;
-    followers.covered = [&parts](const EffectivePolicy& policy) {
-        return parts.vault->check_policy(policy);
-    };
-    followers.enforce = [&parts](const PolicyPtr& policy) { return parts.filter->enforce(policy); };
-    followers.published = [&parts](const PolicyPtr& before, const PolicyPtr& now) {
-        parts.publish(before, now);
-    };
-    parts.policies->follow(std::move(followers));
     parts.verifying = true;
     done = co_await rules::verify_redirection(parts.settings.options.dns_timeout +
                                               kRedirectionPatience);
