@@ -25,7 +25,7 @@ constexpr std::chrono::seconds kLastExport{1};
 constexpr std::chrono::seconds kRedirectionPatience{2};
 constexpr std::string_view kProbe = "redirection.opensandbox.invalid";
 /// It is the only sandbox.
-constexpr std::size_t kResolvedNames = 50'000;
+constexpr std::size_t kMostNames = 50'000;
 
 /// The items of a comma list.
 std::string list_json(std::string_view text) {
@@ -91,7 +91,7 @@ FilteredSandbox Sidecar::Parts::filtered() const {
     packet.block_doh = options.block_doh;
     packet.doh_servers = options.doh_blocklist;
     if (options.intercept) packet.intercepted_ports = options.intercept_ports;
-    return {rules::GuardedSandbox("", {}), std::move(packet), kResolvedNames};
+    return {rules::GuardedSandbox("", {}), std::move(packet), kMostNames};
 }
 
 Status Sidecar::Parts::start_filter() {
