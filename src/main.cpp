@@ -1,6 +1,6 @@
 #include "agent/role/role.hpp"
 #include "cli/command_line.hpp"
-#include "egress/sidecar/role.hpp"
+#include "egress/role/role.hpp"
 #include "mcp/role.hpp"
 #include "runtime/native/inside/broker_process.hpp"
 #include "runtime/native/inside/gvisor_slot.hpp"

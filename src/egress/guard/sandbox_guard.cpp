@@ -1,7 +1,7 @@
 #include "egress/guard/sandbox_guard.hpp"
 
-#include "egress/enforcement/policy_log.hpp"
-#include "egress/enforcement/refusal_explanation.hpp"
+#include "egress/guard/policy_log.hpp"
+#include "egress/guard/refusal_explanation.hpp"
 #include "egress/settings/names.hpp"
 #include "egress/vault/vault_mark.hpp"
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include "egress/api/api.hpp"
 #include "egress/audit/auditor.hpp"
-#include "egress/enforcement/name_gate.hpp"
-#include "egress/enforcement/packet_filter.hpp"
-#include "egress/enforcement/target_gate.hpp"
-#include "egress/enforcement/vault_hook.hpp"
+#include "egress/filter/packet_filter.hpp"
+#include "egress/guard/api.hpp"
+#include "egress/guard/name_gate.hpp"
+#include "egress/guard/target_gate.hpp"
+#include "egress/guard/vault_hook.hpp"
 #include "egress/intercept/interceptor.hpp"
 #include "egress/settings/environment.hpp"
 
