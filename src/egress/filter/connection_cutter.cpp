@@ -13,7 +13,7 @@ constexpr std::chrono::milliseconds kInterceptorsTime{50};
 using Cut = std::shared_ptr<const rules::ConnectionCut>;
 
 Awaitable<Result<std::size_t>> run_once(asio::thread_pool& pool, Cut cut,
-                                        const ConnectionCutter::Current& current) {
+                                        ConnectionCutter::Current current) {
     using Connections = rules::ConnectionCut::Connections;
     std::function<Result<Connections>()> list = [cut] { return cut->list(); };
     auto connections = co_await net::run_blocking(pool, std::move(list));

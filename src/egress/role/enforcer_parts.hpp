@@ -31,7 +31,7 @@ struct Enforcer::Parts {
     [[nodiscard]] dns::UpstreamSettings upstream_settings() const;
 
     Awaitable<Status> guard(GuardedSpec spec);
-    Awaitable<Status> take_in(const GuardedSpec& spec);
+    Awaitable<Status> take_in(GuardedSpec spec);
     Status put_under_guard(const GuardedSpec& spec, SidecarOptions options, LoadedPolicy loaded);
     /// Where bindings decide what is intercepted, those of another process are missed.
     static void lose_vault(SandboxGuard& guard);

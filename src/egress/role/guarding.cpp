@@ -110,7 +110,7 @@ Awaitable<Status> Enforcer::Parts::guard(GuardedSpec spec) {
     co_return done;
 }
 
-Awaitable<Status> Enforcer::Parts::take_in(const GuardedSpec& spec) {
+Awaitable<Status> Enforcer::Parts::take_in(GuardedSpec spec) {
     Result<ParsedEnvironment> parsed =
         parse_request_environment(spec.environment, settings.sandbox_defaults);
     if (!parsed) co_return parsed.error();
