@@ -17,13 +17,11 @@ struct Route;
 
 /// What a terminal session runs.
 struct TerminalOptions {
-    TerminalOptions() = default;
     std::string working_directory;  ///< made when it is missing; empty: the agent's own
     std::string command;            ///< for the shell's -c; empty: an interactive shell
 };
 
 struct TerminalInfo {
-    TerminalInfo() = default;
     std::string session_id;
     bool running = false;
     bool launch_attempted = false;    ///< a start of the shell was tried
@@ -33,7 +31,6 @@ struct TerminalInfo {
 
 /// How to connect to a session.
 struct AttachOptions {
-    AttachOptions() = default;
     std::uint64_t since = 0;  ///< replay from this byte of output on; at most the last MiB is kept
     bool takeover = false;    ///< ends a client that is connected; else its presence is an error
     bool pipes = false;       ///< no terminal; only where the shell is started

@@ -15,7 +15,6 @@ int main(int argc, char** argv);
 
 /// A command line, understood.
 struct ParsedLine {
-    ParsedLine() = default;
     const Command* command = nullptr;  ///< null when only help or the version was asked for
     Arguments arguments;
     Format format = Format::table;

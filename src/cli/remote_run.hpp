@@ -8,7 +8,6 @@ namespace opensandbox::cli {
 
 /// How a remote command ended for us.
 struct RemoteRun {
-    RemoteRun() = default;
     sdk::Execution execution;
     bool interrupted = false;  ///< by a signal to this process
     bool reader_gone = false;  ///< nobody reads our output any more
@@ -31,7 +30,6 @@ int finish_remote(Invocation& invocation, const RemoteRun& run);
 
 /// How a run of code ended for us.
 struct CodeRun {
-    CodeRun() = default;
     bool raised = false;       ///< the code ended with an error, which was printed
     bool interrupted = false;  ///< by a signal to this process
     bool reader_gone = false;

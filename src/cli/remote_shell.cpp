@@ -88,7 +88,6 @@ Awaitable<void> pass_input(std::shared_ptr<ShellState> state) {
 
 /// How one connection ended.
 struct Ended {
-    Ended() = default;
     std::optional<int> exit_code;
     bool taken_over = false;
     std::optional<sdk::Error> error;

@@ -9,7 +9,6 @@
 namespace opensandbox::cli {
 
 struct ShellRequest {
-    ShellRequest() = default;
     std::string session;         ///< which was made before
     std::string attach_command;  ///< what a user types to come back to it
     bool replay = false;         ///< show what it wrote before, too

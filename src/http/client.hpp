@@ -14,8 +14,6 @@ namespace opensandbox::http {
 
 /// Where a client connects: a host and port, over TCP or TLS, or a Unix socket path.
 struct Origin {
-    Origin() = default;
-    Origin(std::string h, std::uint16_t p) : host(std::move(h)), port(p) {}
     static Origin unix_socket(std::string path);
 
     std::string host;

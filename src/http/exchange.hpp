@@ -13,8 +13,6 @@ namespace opensandbox::http {
 
 /// What is left of a connection after an upgrade: the stream and the bytes already read from it.
 struct Upgraded {
-    Upgraded(std::unique_ptr<net::Stream> s, std::string b)
-        : stream(std::move(s)), buffered(std::move(b)) {}
     std::unique_ptr<net::Stream> stream;
     std::string buffered;
 };

@@ -30,7 +30,6 @@ class HeadScanner {
 
 /// Why a request was refused: the status to answer with and a sentence.
 struct Refusal {
-    Refusal(int s, std::string_view r) : status(s), reason(r) {}
     int status;
     std::string_view reason;
 };

@@ -11,7 +11,6 @@ namespace opensandbox::http {
 
 /// One part of multipart/form-data.
 struct PartHead {
-    PartHead() = default;
     std::string name;
     std::optional<std::string> filename;
     Fields fields;

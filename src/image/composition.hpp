@@ -11,7 +11,6 @@ namespace opensandbox::image {
 
 /// One layer of an image that is to be sent away.
 struct SentLayer {
-    SentLayer() = default;
     std::string diff_id;  ///< hex
     std::string hex;      ///< of the blob's digest
     std::uint64_t size = 0;
@@ -20,7 +19,6 @@ struct SentLayer {
 
 /// Config and manifest for these blobs.
 struct Composition {
-    Composition() = default;
     std::string config;
     std::string manifest;
     std::string media_type;  ///< of the manifest
@@ -37,7 +35,6 @@ Result<Composition> compose(const ImageDetails& image, const std::vector<SentLay
 
 /// A blob that some registry gave for a layer.
 struct KnownBlob {
-    KnownBlob() = default;
     SentLayer layer;
     std::string source;  ///< "registry/repository"; empty when it came in an archive
 };

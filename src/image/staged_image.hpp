@@ -21,7 +21,6 @@ struct StagedImage {
 
 /// A layer that a registry gave.
 struct PulledLayer {
-    PulledLayer() = default;
     std::string diff_id;  ///< hex
     std::string hex;      ///< of the blob's digest
     std::uint64_t size = 0;
@@ -30,7 +29,6 @@ struct PulledLayer {
 
 /// An image as it came from a registry: documents checked, blobs in files.
 struct PulledImage {
-    PulledImage() = default;
     std::string digest;  ///< of the manifest
     ConfigDocument config;
     ImageDocuments documents;

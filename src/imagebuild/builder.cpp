@@ -23,7 +23,6 @@ struct StageImage {
 
 /// A COPY from the context with what its sources come to.
 struct Sources {
-    Sources() = default;
     Selection selection;
     std::string digest;
 };

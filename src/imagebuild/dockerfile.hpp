@@ -27,7 +27,6 @@ enum class Verb : std::uint8_t {
 
 /// One instruction of a stage as it is written; variables are not replaced yet.
 struct Instruction {
-    Instruction() = default;
     Verb verb = Verb::run;
     std::size_t line = 0;
     std::string text;  ///< for people, on one line
@@ -45,7 +44,6 @@ struct Instruction {
 };
 
 struct Stage {
-    Stage() = default;
     std::size_t line = 0;
     std::string base;  ///< as written
     std::string name;  ///< lower case; empty without AS
@@ -53,7 +51,6 @@ struct Stage {
 };
 
 struct Dockerfile {
-    Dockerfile() = default;
     std::string file;
     char escape = '\\';
     std::vector<Instruction> global_arguments;  ///< ARG before the first FROM
@@ -74,7 +71,6 @@ Result<Instruction> parse_instruction(std::string_view verb, std::string_view re
 
 /// Flags ("--name=value") at the beginning of an instruction's text, which are cut off.
 struct Flags {
-    Flags() = default;
     std::vector<std::pair<std::string, std::string>> values;
     std::string_view rest;
 };

@@ -15,7 +15,6 @@ constexpr std::size_t kLargestTable = std::size_t{4} << 20;
 
 /// What a copy goes to: a directory, and the name of a single file in it when it is another one.
 struct Placement {
-    Placement(std::string d, std::string r) : directory(std::move(d)), rename(std::move(r)) {}
     std::string directory;
     std::string rename;
 };

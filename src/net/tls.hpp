@@ -12,7 +12,6 @@ namespace opensandbox::net {
 
 /// How a client speaks TLS: whom it trusts and who it is.
 struct TlsSettings {
-    TlsSettings() = default;
     std::string ca_file;    ///< PEM; empty: SSL_CERT_FILE, SSL_CERT_DIR, else the system's roots
     std::string cert_file;  ///< PEM chain; empty: no client certificate
     std::string key_file;   ///< PEM, not encrypted; set exactly when cert_file is

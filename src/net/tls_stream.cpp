@@ -14,8 +14,6 @@ namespace opensandbox::net {
 
 /// Shared with the operations in flight, which may outlive the stream by one turn of the loop.
 struct TlsStreamCore {
-    TlsStreamCore(StreamSocket s, TlsSession t) : socket(std::move(s)), session(std::move(t)) {}
-
     void close() {
         if (closed) return;
         closed = true;

@@ -12,7 +12,6 @@ namespace opensandbox::redis {
 
 /// Where a Redis server is and how one logs in.
 struct Address {
-    Address() = default;
     std::string host;
     std::uint16_t port = 6379;
     std::string user;

@@ -12,7 +12,6 @@ namespace opensandbox::registry {
 
 /// One way in that a server offers in WWW-Authenticate (RFC 9110 section 11.6.1).
 struct Challenge {
-    Challenge() = default;
     std::string scheme;                                           ///< lower case: "basic", "bearer"
     std::vector<std::pair<std::string, std::string>> parameters;  ///< names in lower case
 
@@ -26,7 +25,6 @@ Result<std::vector<Challenge>> parse_challenges(std::string_view field);
 
 /// What a token server gave.
 struct Token {
-    Token() = default;
     std::string value;
     std::chrono::seconds lifetime{60};
 };

@@ -14,7 +14,6 @@ namespace opensandbox::registry {
 
 /// A blob to fetch and what must be true of it.
 struct BlobRequest {
-    BlobRequest() = default;
     std::string hex;  ///< of its sha256 digest
     std::uint64_t size = 0;
     std::filesystem::path file;                           ///< made; not there yet
@@ -33,7 +32,6 @@ std::optional<std::uint64_t> range_start(std::string_view content_range);
 
 /// A blob to send.
 struct UploadRequest {
-    UploadRequest() = default;
     std::string hex;  ///< of its sha256 digest
     std::uint64_t size = 0;
     std::filesystem::path file;  ///< its bytes; empty: `content`

@@ -12,7 +12,6 @@ namespace opensandbox::registry {
 
 /// What Docker's config.json says of one registry.
 struct DockerLogin {
-    DockerLogin() = default;
     std::optional<Credential> credential;  ///< from "auths"
     std::string program;  ///< of credHelpers, else credsStore: "docker-credential-<program>"
     std::string server;   ///< the name that the program knows the registry by

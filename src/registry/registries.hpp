@@ -15,7 +15,6 @@ namespace opensandbox::registry {
 
 /// What a push made at the registry.
 struct PushedImage {
-    PushedImage() = default;
     std::string reference;   ///< where it is now
     std::string digest;      ///< of its manifest there
     std::uint64_t size = 0;  ///< bytes of its blobs

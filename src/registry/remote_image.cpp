@@ -11,7 +11,6 @@ constexpr std::string_view kAccepted =
 constexpr int kMostNestedIndexes = 3;
 
 struct Manifest {
-    Manifest() = default;
     std::string text;
     std::string media_type;
     std::string hex;

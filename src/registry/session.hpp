@@ -16,8 +16,6 @@ using Answer = Result<std::unique_ptr<http::ClientResponse>>;
 
 /// One request to a registry.
 struct Call {
-    Call() = default;
-    Call(std::string m, std::string u) : method(std::move(m)), url(std::move(u)) {}
     std::string method;
     std::string url;  ///< path of the registry ("/v2/…"), or absolute where it named one
     http::Fields fields;
@@ -42,7 +40,6 @@ class Session {
     Awaitable<Answer> send(Call call);
     /// The same with its body, at most `limit` bytes; `too_large`.
     struct Document {
-        Document() = default;
         http::ResponseHead head;
         std::string body;
     };

@@ -15,7 +15,6 @@ namespace opensandbox::registry {
 
 /// An image as its registry describes it, for this machine's platform.
 struct RemoteImage {
-    RemoteImage() = default;
     std::string digest;  ///< "sha256:…" of the manifest, after an index the one chosen from it
     image::ImageDocuments documents;
     image::ImageManifest manifest;
@@ -29,7 +28,6 @@ Awaitable<Result<RemoteImage>> fetch_image(Session& session);
 
 /// What transfers work with; borrowed, outlives them.
 struct Workplace {
-    Workplace(image::Store& s, asio::thread_pool& p) : store(s), pool(p) {}
     image::Store& store;
     asio::thread_pool& pool;
 };

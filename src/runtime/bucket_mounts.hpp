@@ -24,7 +24,6 @@ namespace opensandbox::runtime {
 
 /// How it is mounted, beside what the volume says.
 struct BucketMountSettings {
-    BucketMountSettings() = default;
     std::filesystem::path secrets;  ///< a directory for files of this user that live as long as
                                     ///< the tool's start
     BucketAccess access = BucketAccess::as_asked;
@@ -52,7 +51,6 @@ void sweep_bucket_secrets(const std::filesystem::path& directory);
 
 /// Where a runtime has its buckets, and how.
 struct BucketPlaces {
-    BucketPlaces() = default;
     std::string root;  ///< absolute directory; made when it is needed
     /// Where below `root` a volume belongs. `digest` is the one of everything it depends on.
     std::function<std::string(const model::Volume&, const std::string& digest)> path;

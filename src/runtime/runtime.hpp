@@ -30,7 +30,6 @@ using model::ResourceLimits;
 
 /// How a sandbox reaches others.
 struct NetworkChoice {
-    NetworkChoice() = default;
     bool chosen = false;   ///< one of the next two was asked for, or explicitly neither
     bool none = false;     ///< nothing but its own loopback
     std::string shared;    ///< name of a network whose members reach each other; empty: none
@@ -40,17 +39,12 @@ struct NetworkChoice {
 
 /// A file system in memory, empty at first, which counts as the sandbox's memory.
 struct MemoryVolume {
-    MemoryVolume() = default;
-    MemoryVolume(std::string path, std::uint64_t bytes)
-        : mount_path(std::move(path)), size(bytes) {}
     std::string mount_path;  ///< absolute, inside
     std::uint64_t size = 0;  ///< bytes
 };
 
 /// A snapshot as its backend knows it.
 struct SnapshotReference {
-    SnapshotReference() = default;
-    SnapshotReference(std::string i, std::string d) : id(std::move(i)), data(std::move(d)) {}
     std::string id;    ///< UUID of the API
     std::string data;  ///< the backend's own name of it: an image reference, a layer
     /// In a list: made for this server's store, so that without a row it is an orphan.
@@ -59,7 +53,6 @@ struct SnapshotReference {
 
 /// A snapshot taken apart, for an image made of it.
 struct SnapshotContent {
-    SnapshotContent() = default;
     std::string image_digest;  ///< of the image below it
     /// Each writes one layer as overlayfs reads it to a directory that does not exist, lowest
     /// first. They block.
@@ -91,7 +84,6 @@ struct Capabilities {
 
 /// What to make.
 struct SandboxSpec {
-    SandboxSpec() = default;
     std::string id;     ///< UUID
     std::string image;  ///< reference as requested; empty with snapshot
     std::optional<model::RegistryLogin> image_auth;  ///< for this pull only; never stored
@@ -130,14 +122,12 @@ struct Exit {
 
 /// What an object's labels say of a sandbox that no row knows: enough to take it over.
 struct Adoption {
-    Adoption() = default;
     model::Sandbox sandbox;
     std::optional<std::int64_t> renew_seconds;
 };
 
 /// What the backend has under our label or name, whether or not the store knows of it.
 struct Observed {
-    Observed() = default;
     std::string id;
     Endpoints endpoints;
     bool paused = false;
@@ -151,7 +141,6 @@ enum class Change : std::uint8_t { paused, resumed, removed };
 
 /// Which part of a sandbox's output to show.
 struct LogQuery {
-    LogQuery() = default;
     std::int64_t tail = 100;         ///< lines from the end
     std::optional<Timestamp> since;  ///< nothing older
     bool timestamps = true;          ///< RFC 3339 and a blank before every line
@@ -177,7 +166,6 @@ struct Figures {
 
 /// What one sandbox uses, for /metrics.
 struct SandboxUsage {
-    SandboxUsage() = default;
     std::string id;
     Usage usage;
 };

@@ -37,7 +37,6 @@ struct Call {
 
 /// A whole answer with a status below 300.
 struct Reply {
-    Reply() = default;
     int status = 0;
     http::Fields fields;
     std::string body;

@@ -53,7 +53,6 @@ std::string encode_transfer(const std::string& reference, const std::string& des
                             const std::optional<RegistryAuth>& login);
 /// One line of a transfer: progress, or how it ended. Exactly one member is set.
 struct TransferLine {
-    TransferLine() = default;
     std::optional<LayerProgress> progress;
     std::optional<ImageInfo> image;
     std::optional<PushedImage> pushed;

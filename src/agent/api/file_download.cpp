@@ -20,7 +20,6 @@ constexpr std::size_t kSentPiece = std::size_t{256} * 1024;
 
 /// An open file to send from.
 struct Source {
-    Source() = default;
     UniqueFd fd;
     std::uint64_t size = 0;
     std::int64_t modified = 0;  ///< seconds since the epoch

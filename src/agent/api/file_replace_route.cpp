@@ -12,7 +12,6 @@ namespace opensandbox::agent {
 namespace {
 
 struct Replacement {
-    Replacement() = default;
     std::string requested;
     std::string path;
     std::string old_text;

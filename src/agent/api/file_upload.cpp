@@ -15,7 +15,6 @@ constexpr std::size_t kUploadPiece = std::size_t{256} * 1024;
 
 /// Where a file goes and what it gets.
 struct Destination {
-    Destination() = default;
     std::string path;
     Permission permission;
 };

@@ -60,7 +60,6 @@ Awaitable<void> diff(Services& services, std::shared_ptr<IsolatedSession> sessio
 }
 
 struct CommitRequest {
-    CommitRequest() = default;
     std::vector<std::string> paths;  ///< empty: everything
     bool force = false;
 };

@@ -25,7 +25,6 @@ Result<std::uint64_t> replace_in_file(const std::string& path, const std::string
 
 /// Where an archive goes and what its entries get.
 struct UnpackRequest {
-    UnpackRequest() = default;
     std::string directory;  ///< absolute; made with its parents when missing
     /// Instead of what the archive says. An owner without group brings its login group, or its own
     /// number when it has none. Missing directories above get the owner, too.

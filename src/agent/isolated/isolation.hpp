@@ -33,7 +33,6 @@ class Isolation {
 
     /// What this host can do, found out by doing it once.
     struct Abilities {
-        Abilities() = default;
         bool available = false;
         bool userns = false;
         bool overlay = false;

@@ -40,7 +40,6 @@ std::uint64_t disk_usage(const std::string& directory, std::uint64_t enough);
 
 /// Where a persistent overlay of a session keeps what was written.
 struct SessionOverlay {
-    SessionOverlay() = default;
     std::string path;   ///< of the overlay in the session, and of its lower outside
     UniqueFd lower;     ///< the directory outside, as it was found when the session began
     std::string upper;  ///< see `in_memory`
@@ -53,7 +52,6 @@ struct SessionOverlay {
 
 /// A session ready to be built.
 struct Preparation {
-    Preparation() = default;
     NamespacePlan plan;
     SessionDirectory directory;
     std::vector<SessionOverlay> overlays;  ///< the persistent ones

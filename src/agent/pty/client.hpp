@@ -10,7 +10,6 @@ namespace opensandbox::agent {
 
 /// How a client wants to be connected (execd contract 8.2).
 struct PtyClientOptions {
-    PtyClientOptions() = default;
     PtyProcess::Mode mode = PtyProcess::Mode::terminal;
     std::uint64_t since = 0;  ///< offset of the first byte to replay
     bool takeover = false;

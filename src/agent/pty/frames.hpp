@@ -29,7 +29,6 @@ inline constexpr const char* kTooManyViewers = "TOO_MANY_VIEWERS";
 /// What a client's frame asks for.
 struct Request {
     enum class Kind : unsigned char { nothing, input, resize, signal, ping, unknown };
-    explicit Request(Kind k) : kind(k) {}
     Kind kind;
     std::string data;  ///< the input, or the type that is unknown
     std::uint16_t columns = 0;

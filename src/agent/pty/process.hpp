@@ -14,7 +14,6 @@ namespace opensandbox::agent {
 
 /// Columns and rows of a terminal.
 struct TerminalSize {
-    constexpr TerminalSize(std::uint16_t c, std::uint16_t r) : columns(c), rows(r) {}
     std::uint16_t columns;
     std::uint16_t rows;
 };
@@ -68,7 +67,6 @@ class PtyProcess {
 
   private:
     struct Output {
-        Output(EventWriter::Stream k, OutputPipe p) : kind(k), pipe(std::move(p)) {}
         EventWriter::Stream kind;
         OutputPipe pipe;
     };

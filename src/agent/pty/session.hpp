@@ -19,7 +19,6 @@ class PtyClient;
 
 /// What a session runs.
 struct PtyShell {
-    PtyShell() = default;
     std::string directory;  ///< absolute; empty for the agent's own
     std::string command;    ///< empty for an interactive shell
 };

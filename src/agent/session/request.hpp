@@ -10,7 +10,6 @@ namespace opensandbox::agent {
 
 /// What a run of a session asks for.
 struct SessionRequest {
-    SessionRequest() = default;
     std::string text;                     ///< for the shell, without NUL
     std::string directory;                ///< for this run only: absolute without links, or empty
     std::chrono::milliseconds timeout{};  ///< from its start

@@ -76,7 +76,6 @@ class EventPump : public std::enable_shared_from_this<EventPump> {
     };
     /// Whoever runs the loop, with or without a reader; a newer one takes its place.
     struct Turn {
-        explicit Turn(std::shared_ptr<net::Event> w) : wake(std::move(w)) {}
         std::shared_ptr<net::Event> wake;
     };
 

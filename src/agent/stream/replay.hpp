@@ -42,8 +42,6 @@ class Replay {
     void append(EventWriter::Stream kind, std::string_view bytes);
 
     struct Piece {
-        Piece(EventWriter::Stream k, std::string b, std::uint64_t n)
-            : kind(k), bytes(std::move(b)), next(n) {}
         EventWriter::Stream kind;
         std::string bytes;
         std::uint64_t next;  ///< the offset behind it
@@ -57,7 +55,6 @@ class Replay {
 
   private:
     struct Span {
-        Span(EventWriter::Stream k, std::uint64_t e) : kind(k), end(e) {}
         EventWriter::Stream kind;
         std::uint64_t end;
     };

@@ -17,7 +17,6 @@
 namespace opensandbox::egress {
 
 struct AuditSettings {
-    AuditSettings() = default;
     std::string sandbox_id;
     double lines_per_second = 20;  ///< of each source: names, packets, requests
     double line_burst = 200;

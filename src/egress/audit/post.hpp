@@ -20,7 +20,6 @@ Awaitable<Result<std::unique_ptr<net::Stream>>> connect_plainly(http::Origin ori
 
 /// One request on a connection of its own.
 struct Post {
-    Post() = default;
     http::Origin origin;
     std::string target;   ///< path and query
     http::Fields fields;  ///< beside those that say where it goes and how long it is

@@ -18,7 +18,6 @@ namespace opensandbox::egress::dns {
 /// What the resolver needs of others. The gate is required; without a sink nothing is learned,
 /// without an observer denials are only counted.
 struct Neighbours {
-    Neighbours() = default;
     std::shared_ptr<Gate> gate;
     std::shared_ptr<AddressSink> sink;
     DenialObserver observer;
@@ -28,7 +27,6 @@ struct Neighbours {
 
 /// A query that cannot be answered at once.
 struct PendingQuery {
-    PendingQuery() = default;
     ClientId client = 0;
     net::dns::Query query;
     std::string message;

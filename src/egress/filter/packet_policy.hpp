@@ -10,7 +10,6 @@ namespace opensandbox::egress {
 
 /// What the filter is told besides the policy.
 struct PacketPolicySettings {
-    PacketPolicySettings() = default;
     bool filtering = true;  ///< mode dns+nft; without, addresses are not judged (network 1.2)
     bool block_doh = false;
     std::vector<net::AddressBlock> doh_servers;

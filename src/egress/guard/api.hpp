@@ -19,7 +19,6 @@ inline constexpr std::size_t kMaxApiBody = 1024 * 1024;
 
 /// What the API speaks for; the pointers are borrowed and outlive it.
 struct ApiServices {
-    ApiServices() = default;
     PolicyStore* policies = nullptr;
     Vault* vault = nullptr;
     const DenialLog* denials = nullptr;

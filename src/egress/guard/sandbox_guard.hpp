@@ -18,7 +18,6 @@ namespace opensandbox::egress {
 
 /// Who a guarded sandbox is.
 struct GuardedIdentity {
-    GuardedIdentity() = default;
     std::string id;
     ClientId client = 0;  ///< of no other sandbox before or after
     std::string token;    ///< for its API; empty: that is open
@@ -30,7 +29,6 @@ class SandboxGuard {
   public:
     /// What it shares with others, which outlives its use.
     struct Surroundings {
-        Surroundings() = default;
         PacketFilter* filter = nullptr;
         std::function<Interceptor*()> interceptor;  ///< null: there is none
         std::function<std::string()> metrics;

@@ -19,7 +19,6 @@ namespace opensandbox::egress {
 using PolicyPtr = std::shared_ptr<const EffectivePolicy>;
 
 struct PolicyStoreSettings {
-    PolicyStoreSettings() = default;
     std::filesystem::path overlay_directory{kOverlayDirectory};
     std::filesystem::path file;  ///< of the user's policy; empty: it is kept in memory only
     std::string rules;           ///< JSON, for when the file does not serve
@@ -31,7 +30,6 @@ struct PolicyStoreSettings {
 
 /// What the files and the environment hold at the start.
 struct LoadedPolicy {
-    LoadedPolicy() = default;
     PolicyStoreSettings settings;
     Overlay overlay;
     OverlayStamp stamp;
@@ -42,7 +40,6 @@ Result<LoadedPolicy> load_policy(PolicyStoreSettings settings);
 
 /// Who has to follow a change.
 struct PolicyFollowers {
-    PolicyFollowers() = default;
     /// Whether what rests on the policy (bindings of the vault) stays covered; an error refuses the
     /// change. May be empty.
     std::function<Status(const EffectivePolicy&)> covered;

@@ -22,7 +22,6 @@ namespace opensandbox::egress {
 /// addresses, at the ports that HostOptions names; those of IPv6 serve IPv6 only. Those of a family
 /// without a gateway, and of interception without an interceptor's port, may be empty.
 struct EnforcerSockets {
-    EnforcerSockets() = default;
     UniqueFd dns_udp4;
     UniqueFd dns_tcp4;
     UniqueFd dns_udp6;
@@ -63,7 +62,6 @@ struct EnforcerSettings {
 
 /// A sandbox that is to be guarded.
 struct GuardedSpec {
-    GuardedSpec() = default;
     std::string id;                       ///< 1 to 128 of [A-Za-z0-9_.-], not beginning with a dot
     std::string link;                     ///< the host's end of its link, 1 to 15 bytes
     std::vector<net::Address> addresses;  ///< what it may send from, of both families; at least one

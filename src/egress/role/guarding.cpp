@@ -42,7 +42,6 @@ Status check(const GuardedSpec& spec) {
 
 /// What the disk holds of a sandbox.
 struct OnDisk {
-    OnDisk() = default;
     Result<LoadedPolicy> policy = Error(ErrorCode::internal, "not loaded");
     bool fresh = false;       ///< its folder was made
     bool vault_held = false;  ///< under an enforcer before this one

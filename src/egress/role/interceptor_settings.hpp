@@ -8,7 +8,6 @@ namespace opensandbox::egress {
 
 /// What an operator says of the servers behind interception (network contract 1.3).
 struct UpstreamOptions {
-    UpstreamOptions() = default;
     std::string trust_directory;      ///< when it is not there, the system's roots serve
     std::string extra_ca;             ///< a PEM file, or empty
     std::string proxy;                ///< a URL, or empty

@@ -17,7 +17,6 @@ namespace opensandbox::egress {
 
 /// The places where a sidecar finds and leaves things.
 struct SidecarSettings {
-    SidecarSettings() = default;
     SidecarOptions options;
     /// But for the upstreams, which come from the options: our own settings of DNS.
     dns::ProxySettings dns;

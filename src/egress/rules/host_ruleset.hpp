@@ -11,8 +11,6 @@ namespace opensandbox::egress::rules {
 
 /// Where a host keeps watch over its sandboxes, and whereto it sends their queries.
 struct HostOptions {
-    explicit HostOptions(std::string name) : table(std::move(name)) {}
-
     std::string table;  ///< of families inet and arp; 1 to 255 bytes, [A-Za-z0-9_]
     /// Addresses of this host that sandboxes reach without leaving it (on the loopback link);
     /// queries to any server go to `dns_port` of that of their family. Without one, queries of that

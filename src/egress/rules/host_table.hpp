@@ -12,9 +12,6 @@ namespace opensandbox::egress::rules {
 
 /// A sandbox as the packet filter sees it.
 struct GuardedSandbox {
-    GuardedSandbox(std::string name, std::vector<IpAddress> own)
-        : link(std::move(name)), addresses(std::move(own)) {}
-
     std::string link;                  ///< the host's end of its link; 1 to 15 bytes
     std::vector<IpAddress> addresses;  ///< what it may send from
 };

@@ -30,9 +30,6 @@ const std::vector<Reason>& all_reasons();
 
 /// Refusals are told to readers of this group of nflog, at most so many for each sandbox.
 struct LogLimits {
-    LogLimits() = default;
-    explicit LogLimits(std::uint16_t to) : group(to) {}
-
     std::uint16_t group = 0;
     std::uint64_t per_second = 5;
     std::uint32_t burst = 10;

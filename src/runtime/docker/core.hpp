@@ -25,7 +25,6 @@ namespace opensandbox::runtime::docker {
 
 /// What this server knows of one sandbox's objects at the engine.
 struct Known {
-    Known() = default;
     std::string container;  ///< id; empty until it was made
     bool sidecar = false;
     std::string sidecar_container;  ///< id; empty when another life of this server made it
@@ -48,7 +47,6 @@ struct Known {
 
 /// Remains of a create or removal that could not be finished; tried again until nothing is left.
 struct Remains {
-    Remains() = default;
     Known known;
     std::chrono::steady_clock::time_point until;  ///< looked for until then even if absent
 };
@@ -86,7 +84,6 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
 
     /// What a create was asked for and has made so far. Its steps borrow it.
     struct Creation {
-        explicit Creation(SandboxSpec asked) : spec(std::move(asked)) {}
         SandboxSpec spec;
         ImageInfo image;
         ContainerPlan plan;

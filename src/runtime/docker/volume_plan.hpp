@@ -15,7 +15,6 @@ namespace opensandbox::runtime::docker {
 
 /// What was prepared for one sandbox, and what has to go with it.
 struct VolumePlan {
-    VolumePlan() = default;
     std::vector<std::string> binds;          ///< "source:target:ro" or ":rw"
     std::vector<std::string> made;           ///< named volumes that this very request made
     std::vector<std::string> managed;        ///< those of them that end with the sandbox

@@ -18,7 +18,6 @@ constexpr std::chrono::milliseconds kPace{100};
 
 /// The body of both routes.
 struct TransferRequest {
-    TransferRequest() = default;
     std::string reference;
     std::string destination;  ///< of a push; empty: the reference
     std::optional<model::RegistryLogin> login;

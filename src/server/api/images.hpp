@@ -36,7 +36,6 @@ void add_image_detail_routes(http::Router& router, Services& services, Mount mou
 
 /// A name for an image to be made, and what is different in its config.
 struct NamedImage {
-    NamedImage() = default;
     std::string source;  ///< of POST /images/tag only
     std::string reference;
     image::ConfigChange change;

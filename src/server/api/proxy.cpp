@@ -35,8 +35,6 @@ bool is_authorized(Services& services, http::Exchange& exchange,
 
 /// What the ways of one request share.
 struct Passage {
-    Passage(lifecycle::AgentAccess a, Origination f, std::uint16_t p, std::string r)
-        : agent(std::move(a)), from(std::move(f)), port(p), rest(std::move(r)) {}
     lifecycle::AgentAccess agent;
     Origination from;
     std::uint16_t port;

@@ -17,7 +17,6 @@ namespace opensandbox::server::diagnostics {
 
 /// What the query says; what it does not say has the route's default.
 struct Parameters {
-    Parameters() = default;
     std::optional<std::string> scope;  ///< trimmed, lower case
     std::int64_t tail = 100;           ///< 1..10000
     std::int64_t event_limit = 50;     ///< 1..500
@@ -53,7 +52,6 @@ std::string shown_value(std::string_view name, std::string_view value);
 
 /// Some lines of a text, and whether there were more.
 struct Cut {
-    Cut() = default;
     std::string text;
     bool truncated = false;
 };

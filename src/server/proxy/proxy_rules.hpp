@@ -47,8 +47,6 @@ ProxyTarget split_proxy_target(std::string_view raw_target);
 
 /// Where a request to a port goes (lifecycle 3.3).
 struct ProxyRoute {
-    ProxyRoute(std::string h, std::uint16_t p, bool through)
-        : host(std::move(h)), port(p), through_agent(through) {}
     friend bool operator==(const ProxyRoute&, const ProxyRoute&) = default;
 
     std::string host;

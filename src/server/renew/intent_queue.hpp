@@ -16,7 +16,6 @@ namespace opensandbox::server {
 
 /// What a gateway pushes when a sandbox is used (lifecycle 8).
 struct RenewIntent {
-    RenewIntent() = default;
     std::string sandbox_id;
     Timestamp observed_at{};
     std::string tenant;  ///< `namespace`; empty when it is not given

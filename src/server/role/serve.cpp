@@ -55,9 +55,6 @@ int fail(const Error& error) {
 /// Everything the running server owns, in the order in which it can be taken down: what is declared
 /// last goes first.
 struct Parts {
-    Parts(const Config& c, std::unique_ptr<store::SandboxStore> s, std::unique_ptr<image::Store> i)
-        : config(c), store(std::move(s)), images(std::move(i)) {}
-
     const Config& config;
     std::unique_ptr<store::SandboxStore> store;
     std::unique_ptr<image::Store> images;

@@ -15,7 +15,6 @@ namespace opensandbox::server {
 
 /// The flags of `serve`; what is given wins over the configuration.
 struct ServeOptions {
-    ServeOptions() = default;
     bool help = false;
     std::string config;
     std::optional<std::string> host;

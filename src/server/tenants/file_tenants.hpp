@@ -18,7 +18,6 @@ namespace opensandbox::server {
 /// What `tenants.toml` says (`[[tenants]] name, namespace, api_keys[]` and optionally a quota), by
 /// digest of key and by namespace.
 struct TenantTable {
-    TenantTable() = default;
     std::unordered_map<std::string, std::string> space_of_key;
     std::map<std::string, model::Quota, std::less<>> quota_of_space;
 };

@@ -11,7 +11,6 @@ namespace opensandbox::egress {
 
 /// A proxy through which every connection to the outside goes (CONNECT, RFC 9110 section 9.3.6).
 struct UpstreamProxy {
-    UpstreamProxy() = default;
     bool tls = false;
     std::string host;  ///< name or address
     std::uint16_t port = 0;

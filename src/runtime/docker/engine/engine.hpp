@@ -24,8 +24,6 @@ namespace opensandbox::runtime::docker {
 
 /// Which lines of a container's output to fetch.
 struct LogRequest {
-    LogRequest() = default;
-    explicit LogRequest(std::string c) : container(std::move(c)) {}
     std::string container;
     std::optional<std::uint32_t> tail;  ///< the last lines; empty: all
     std::optional<Timestamp> since;
@@ -38,13 +36,11 @@ struct LogRequest {
 
 /// Both streams in the order in which the engine recorded them.
 struct LogOutput {
-    LogOutput() = default;
     std::string text;
     bool truncated = false;  ///< older bytes were dropped, or reading stopped at its limit
 };
 
 struct EngineOptions {
-    EngineOptions() = default;
     /// docker.api_timeout: the longest that one call may take, and the longest silence in a pull, a
     /// log, an archive. A stop or wait gets its own waiting time on top.
     std::chrono::milliseconds call_timeout{180'000};

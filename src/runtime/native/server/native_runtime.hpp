@@ -19,7 +19,6 @@ namespace opensandbox::runtime::native {
 
 /// The `[native]` section of the configuration.
 struct NativeOptions {
-    NativeOptions() = default;
     std::filesystem::path state_directory;
     std::string address_range = "10.77.0.0/16";  ///< IPv4, /8 to /28; first address is the gateway
     std::string address_range6 = "auto";     ///< within fc00::/7, /64 to /112; or "auto" or "none"

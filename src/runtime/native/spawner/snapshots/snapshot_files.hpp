@@ -17,7 +17,6 @@ inline constexpr std::size_t max_lowers = 400;
 
 /// What is written down about a snapshot.
 struct SnapshotRecord {
-    SnapshotRecord() = default;
     std::string id;  ///< UUID, also the name of its own layer
     Timestamp created_at{};
     std::string boot;  ///< of the kernel that made it
