@@ -17,7 +17,7 @@ namespace {
 
 /// Content above this size is sent beside the wait for the response, so that a server that answers
 /// early and reads no further does not block us.
-constexpr std::size_t max_content_at_once = 256 * 1024;
+constexpr std::size_t kMaxContentAtOnce = 256 * 1024;
 
 Error aborted_error() {
     return {ErrorCode::cancelled, "the request was aborted"};
@@ -50,9 +50,9 @@ std::string host_field(const Origin& origin) {
 }
 
 bool is_idempotent(const RequestHead& head) {
-    constexpr std::array<std::string_view, 6> methods{"GET",    "HEAD",    "PUT",
-                                                      "DELETE", "OPTIONS", "TRACE"};
-    return std::find(methods.begin(), methods.end(), head.method) != methods.end() ||
+    constexpr std::array<std::string_view, 6> kMethods{"GET",    "HEAD",    "PUT",
+                                                       "DELETE", "OPTIONS", "TRACE"};
+    return std::find(kMethods.begin(), kMethods.end(), head.method) != kMethods.end() ||
            head.fields.has("Idempotency-Key");
 }
 
@@ -157,7 +157,7 @@ Awaitable<Result<ParsedResponse>> converse(Outgoing& out, ClientConnection& conn
     net::Stream& stream = *connection.input().stream;
     ClientRequest& request = out.request;
     ContentReader content(request.content);
-    bool beside = request.stream != nullptr || request.content.size() > max_content_at_once;
+    bool beside = request.stream != nullptr || request.content.size() > kMaxContentAtOnce;
     std::array<std::string_view, 2> pieces;
     pieces[0] = out.head;
     if (!beside) pieces[1] = request.content;

@@ -11,10 +11,10 @@
 namespace opensandbox::http {
 namespace {
 
-constexpr std::size_t max_part_fields = 16 * 1024;
-constexpr std::size_t max_parts = 1000;
-constexpr std::size_t max_boundary = 200;
-constexpr std::size_t fill_size = 64 * 1024;
+constexpr std::size_t kMaxPartFields = 16 * 1024;
+constexpr std::size_t kMaxParts = 1000;
+constexpr std::size_t kMaxBoundary = 200;
+constexpr std::size_t kFillSize = 64 * 1024;
 
 Error malformed(std::string_view what) {
     return {ErrorCode::protocol, "malformed multipart body: " + std::string(what)};
@@ -83,7 +83,7 @@ struct MultipartReader::State {
 
 /// Reads more; the end of the body is an error here.
 Awaitable<Status> MultipartReader::State::fill() {
-    auto count = co_await body.read_some(buffer.prepare(fill_size).first(fill_size));
+    auto count = co_await body.read_some(buffer.prepare(kFillSize).first(kFillSize));
     if (!count) co_return count.error();
     if (*count == 0) co_return malformed("it ends before its last boundary");
     buffer.commit(*count);
@@ -136,7 +136,7 @@ Awaitable<Result<std::optional<PartHead>>> MultipartReader::State::read_head() {
         ended = true;
         co_return std::nullopt;
     }
-    if (++parts > max_parts) co_return malformed("it has more than 1000 parts");
+    if (++parts > kMaxParts) co_return malformed("it has more than 1000 parts");
     // The rest of the delimiter's line may hold blanks only.
     while (buffer.view().front() == ' ' || buffer.view().front() == '\t') {
         buffer.consume(1);
@@ -148,10 +148,10 @@ Awaitable<Result<std::optional<PartHead>>> MultipartReader::State::read_head() {
     HeadScanner scanner;
     HeadScanner::State state = HeadScanner::State::incomplete;
     while (true) {
-        auto view = buffer.view().substr(0, max_part_fields);
+        auto view = buffer.view().substr(0, kMaxPartFields);
         state = scanner.scan(view);
         if (state != HeadScanner::State::incomplete) break;
-        if (view.size() == max_part_fields)
+        if (view.size() == kMaxPartFields)
             co_return malformed("the fields of a part are too large");
         auto filled = co_await fill();
         if (!filled) co_return filled.error();
@@ -181,7 +181,7 @@ Result<MultipartReader> MultipartReader::open(std::string_view content_type, Bod
         return Error(ErrorCode::invalid_argument, "the body is not multipart/form-data");
     }
     auto boundary = form_parameter(content_type, "boundary");
-    bool usable = boundary && !boundary->empty() && boundary->size() <= max_boundary &&
+    bool usable = boundary && !boundary->empty() && boundary->size() <= kMaxBoundary &&
                   boundary->find_first_of("\r\n") == std::string::npos;
     if (!usable)
         return Error(ErrorCode::invalid_argument, "multipart/form-data without a boundary");

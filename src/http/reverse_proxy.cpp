@@ -10,18 +10,18 @@
 namespace opensandbox::http {
 namespace {
 
-constexpr std::size_t min_piece = 4 * 1024;
-constexpr std::size_t max_piece = 64 * 1024;
+constexpr std::size_t kMinPiece = 4 * 1024;
+constexpr std::size_t kMaxPiece = 64 * 1024;
 
 /// Fields that concern one connection only (RFC 9110 section 7.6.1).
-constexpr std::array<std::string_view, 8> hop_by_hop{
+constexpr std::array<std::string_view, 8> kHopByHop{
     "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
     "TE",         "Trailer",    "Transfer-Encoding",  "Upgrade"};
 
 Fields end_to_end_fields(const Fields& fields) {
     Fields kept;
     for (const auto& [name, value] : fields) {
-        bool hop = std::any_of(hop_by_hop.begin(), hop_by_hop.end(), [&](std::string_view known) {
+        bool hop = std::any_of(kHopByHop.begin(), kHopByHop.end(), [&](std::string_view known) {
             return equal_ignoring_case(name, known);
         });
         // Framing is ours to decide: a Connection field that names it does not take it away.
@@ -33,7 +33,7 @@ Fields end_to_end_fields(const Fields& fields) {
 
 /// Trailers without what only a head may say (RFC 9110 section 6.5.1).
 Fields passable_trailers(Fields trailers) {
-    for (std::string_view name : hop_by_hop)
+    for (std::string_view name : kHopByHop)
         trailers.erase(name);
     for (std::string_view name : {"Content-Length", "Content-Type", "Content-Encoding",
                                   "Content-Range", "Host", "Authorization", "Cookie", "Set-Cookie"})
@@ -111,7 +111,7 @@ ResponseHead passed_head(const ClientResponse& response, const Forwarding& forwa
 /// Passes the body on as it comes. False when it broke off.
 Awaitable<bool> pump(BodyReader& from, Exchange& to) {
     // Small while little flows, so that many quiet streams cost little.
-    std::size_t size = min_piece;
+    std::size_t size = kMinPiece;
     auto piece = std::make_unique_for_overwrite<char[]>(size);
     while (true) {
         auto count = co_await from.read_some(std::span(piece.get(), size));
@@ -119,7 +119,7 @@ Awaitable<bool> pump(BodyReader& from, Exchange& to) {
         if (*count == 0) co_return true;
         auto written = co_await to.write(std::string_view(piece.get(), *count));
         if (!written) co_return false;
-        if (*count == size && size < max_piece) {
+        if (*count == size && size < kMaxPiece) {
             size *= 4;
             piece = std::make_unique_for_overwrite<char[]>(size);
         }
@@ -152,7 +152,7 @@ Awaitable<void> pass_whole(Exchange& exchange, ClientResponse& response, Respons
 }
 
 Awaitable<void> pass_response(Exchange& exchange, ClientResponse& response, ResponseHead head) {
-    if (auto rest = response.received_rest(); rest && *rest <= max_piece) {
+    if (auto rest = response.received_rest(); rest && *rest <= kMaxPiece) {
         co_return co_await pass_whole(exchange, response, std::move(head), *rest);
     }
     auto started = co_await exchange.start(std::move(head));

@@ -12,10 +12,10 @@ namespace opensandbox::http {
 namespace {
 
 /// What is left of a request body is read and dropped up to this size; past it the connection ends.
-constexpr std::uint64_t max_dropped_body = 64 * 1024;
-constexpr std::chrono::seconds max_drop_time{5};
+constexpr std::uint64_t kMaxDroppedBody = 64 * 1024;
+constexpr std::chrono::seconds kMaxDropTime{5};
 /// Bytes of a file sent in one go: what a slow disk may cost a thread that others wait for.
-constexpr std::size_t file_piece = 1024 * 1024;
+constexpr std::size_t kFilePiece = 1024 * 1024;
 
 bool is_bodiless(int status) {
     return status < 200 || status == 204 || status == 304;
@@ -74,7 +74,7 @@ bool ServerExchange::may_keep_connection(const Fields& fields) const {
     if (fields.has_token("Connection", "close")) return false;
     // The client waits for leave to send its body; whether it sends it now cannot be known.
     if (body_.before_first_read) return false;
-    return !body_.broken() && (!body_.length_known() || body_.remaining() <= max_dropped_body);
+    return !body_.broken() && (!body_.length_known() || body_.remaining() <= kMaxDroppedBody);
 }
 
 /// The head as it goes out. `length` empty: framing by marking_.
@@ -122,9 +122,9 @@ Awaitable<Status> ServerExchange::send(std::span<const std::string_view> pieces)
 }
 
 Awaitable<Status> ServerExchange::send_continue() {
-    constexpr std::string_view interim = "HTTP/1.1 100 Continue\r\n\r\n";
+    constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
     if (phase_ != Phase::fresh) co_return Status();
-    co_return co_await send(std::span(&interim, 1));
+    co_return co_await send(std::span(&kInterim, 1));
 }
 
 Awaitable<void> ServerExchange::respond(Response response) {
@@ -241,7 +241,7 @@ Awaitable<Result<std::uint64_t>> ServerExchange::send_file(std::shared_ptr<const
     auto socket = std::make_shared<const UniqueFd>(std::move(*output));
     std::uint64_t sent = 0;
     while (sent < length) {
-        std::size_t size = std::min<std::uint64_t>(file_piece, length - sent);
+        std::size_t size = std::min<std::uint64_t>(kFilePiece, length - sent);
         std::function<Result<std::size_t>()> piece = [socket, file, size, at = offset + sent] {
             return net::send_from_file(socket->get(), file->get(), at, size);
         };
@@ -315,10 +315,10 @@ Upgraded ServerExchange::upgrade() {
 Awaitable<bool> ServerExchange::drop_rest_of_body() {
     if (body_.done()) co_return true;
     if (body_.before_first_read) co_return false;
-    connection_->deadline = std::chrono::steady_clock::now() + max_drop_time;
+    connection_->deadline = std::chrono::steady_clock::now() + kMaxDropTime;
     std::string scratch(16 * 1024, '\0');
     std::uint64_t dropped = 0;
-    while (dropped <= max_dropped_body) {
+    while (dropped <= kMaxDroppedBody) {
         auto count = co_await body_.read_some(scratch);
         if (!count) co_return false;
         if (*count == 0 || body_.done()) co_return true;

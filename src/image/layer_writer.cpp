@@ -66,9 +66,9 @@ Status GzipOutput::deflate_all(int flush) {
 }
 
 Status GzipOutput::write(std::span<const char> bytes) {
-    constexpr std::size_t most = std::size_t{1} << 30;
+    constexpr std::size_t kMost = std::size_t{1} << 30;
     while (!bytes.empty()) {
-        auto piece = bytes.first(std::min(bytes.size(), most));
+        auto piece = bytes.first(std::min(bytes.size(), kMost));
         bytes = bytes.subspan(piece.size());
         stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(piece.data()));
         stream_.avail_in = static_cast<uInt>(piece.size());

@@ -28,8 +28,8 @@ struct HookPlan {
     std::optional<PlannedHook> pre_start;
     std::vector<ScheduledHook> periodic;
 
-    static constexpr std::chrono::seconds default_pre_start_timeout{300};
-    static constexpr std::chrono::seconds default_periodic_timeout{60};
+    static constexpr std::chrono::seconds kDefaultPreStartTimeout{300};
+    static constexpr std::chrono::seconds kDefaultPeriodicTimeout{60};
 
     /// Empty text is an empty plan. invalid_argument names the member.
     static Result<HookPlan> parse(std::string_view text);

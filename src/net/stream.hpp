@@ -23,7 +23,7 @@ template <class T>
 using Awaitable = asio::awaitable<T>;
 /// Awaits an operation of asio that answers with its error code and what it made, never by
 /// throwing.
-inline constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
+inline constexpr auto kAsTupleAwaitable = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace opensandbox
 

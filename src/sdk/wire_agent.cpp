@@ -64,7 +64,7 @@ Result<FileInfo> file_of(const json::value& from) {
     if (!from.is_object()) {
         return Error(ErrorCode::protocol, "the answer breaks its format: an entry is no object");
     }
-    return read_document<FileInfo>(from.get_object(), fields::file_members);
+    return read_document<FileInfo>(from.get_object(), fields::kFileMembers);
 }
 
 }  // namespace
@@ -125,11 +125,11 @@ Result<Event> decode_any_event(std::string_view frame) {
 }
 
 Result<CommandStatus> decode_command_status(std::string_view body) {
-    return decode_document<CommandStatus>(body, fields::command_status_members);
+    return decode_document<CommandStatus>(body, fields::kCommandStatusMembers);
 }
 
 Result<CommandPage> decode_command_page(std::string_view body) {
-    return decode_document<CommandPage>(body, fields::command_page_members);
+    return decode_document<CommandPage>(body, fields::kCommandPageMembers);
 }
 
 Result<Metrics> decode_metrics(std::string_view body) {
@@ -138,7 +138,7 @@ Result<Metrics> decode_metrics(std::string_view body) {
     ObjectReader in(*document);
     if (auto problem = in.optional_string("error")) return Error(ErrorCode::internal, *problem);
     if (in.failed()) return in.error();
-    return read_document<Metrics>(*document, fields::metrics_members);
+    return read_document<Metrics>(*document, fields::kMetricsMembers);
 }
 
 std::string encode_permissions(const std::vector<std::string>& paths, const Permissions& wanted) {

@@ -48,11 +48,11 @@ Result<std::string> encode_template(const TemplateRequest& request) {
 }
 
 Result<TemplateInfo> decode_template(std::string_view body) {
-    return decode_document<TemplateInfo>(body, fields::template_members);
+    return decode_document<TemplateInfo>(body, fields::kTemplateMembers);
 }
 
 Result<TemplatePage> decode_template_page(std::string_view body) {
-    return decode_document<TemplatePage>(body, fields::page_members(fields::template_members));
+    return decode_document<TemplatePage>(body, fields::page_members(fields::kTemplateMembers));
 }
 
 }  // namespace opensandbox::sdk::wire

@@ -33,8 +33,8 @@ bool may_become(const IsolatedSessionRequest& request) {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2]{};
     if (::syscall(SYS_capget, &header, data) != 0) return false;
-    constexpr std::uint32_t needed = (1U << CAP_SETUID) | (1U << CAP_SETGID);
-    return (data[0].effective & needed) == needed;
+    constexpr std::uint32_t kNeeded = (1U << CAP_SETUID) | (1U << CAP_SETGID);
+    return (data[0].effective & kNeeded) == kNeeded;
 }
 
 }  // namespace

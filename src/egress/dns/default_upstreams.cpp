@@ -13,23 +13,23 @@ namespace {
 
 namespace ip = boost::asio::ip;
 
-constexpr std::uint16_t dns_port = 53;
-constexpr std::size_t max_from_file = 10;
+constexpr std::uint16_t kDnsPort = 53;
+constexpr std::size_t kMaxFromFile = 10;
 
 }  // namespace
 
 std::vector<ip::udp::endpoint> default_upstreams(std::string_view resolv_conf) {
-    const auto named = net::dns::parse_resolver_settings(resolv_conf, max_from_file);
+    const auto named = net::dns::parse_resolver_settings(resolv_conf, kMaxFromFile);
     std::vector<ip::udp::endpoint> servers;
     for (const bool loopback : {false, true}) {
         for (const ip::address& address : named.servers) {
             if (address.is_loopback() != loopback || address.is_unspecified()) continue;
-            const ip::udp::endpoint server(address, dns_port);
+            const ip::udp::endpoint server(address, kDnsPort);
             const bool known = std::find(servers.begin(), servers.end(), server) != servers.end();
             if (!known) servers.push_back(server);
         }
     }
-    if (servers.empty()) servers.emplace_back(ip::make_address("8.8.8.8"), dns_port);
+    if (servers.empty()) servers.emplace_back(ip::make_address("8.8.8.8"), kDnsPort);
     return servers;
 }
 

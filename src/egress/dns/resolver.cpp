@@ -35,10 +35,10 @@ UpstreamQuestion upstream_question(const codec::Query& query, std::string_view m
 
 /// How long an answer opens what it names (network 1.4).
 std::chrono::seconds lifetime(std::uint32_t ttl) {
-    constexpr std::uint32_t grace = 60;
-    constexpr std::uint32_t least = 60;
-    constexpr std::uint32_t most = 360;
-    return std::chrono::seconds(ttl >= most ? most : std::clamp(ttl + grace, least, most));
+    constexpr std::uint32_t kGrace = 60;
+    constexpr std::uint32_t kLeast = 60;
+    constexpr std::uint32_t kMost = 360;
+    return std::chrono::seconds(ttl >= kMost ? kMost : std::clamp(ttl + kGrace, kLeast, kMost));
 }
 
 std::uint32_t left(std::uint32_t ttl, std::uint32_t age) {
@@ -324,8 +324,8 @@ Awaitable<std::string> Resolver::answer(std::shared_ptr<Resolver> self, PendingQ
     }
     // Policy may have changed meanwhile, now and while addresses are learned.
     std::optional<std::uint64_t> learned_under;
-    constexpr int max_rounds = 3;
-    for (int round = 0; round < max_rounds; ++round) {
+    constexpr int kMaxRounds = 3;
+    for (int round = 0; round < kMaxRounds; ++round) {
         auto refusal = self->judge(job);
         Served served;
         if (!refusal) served = self->serve(job, pending.entry, Clock::now());

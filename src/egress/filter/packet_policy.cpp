@@ -42,7 +42,7 @@ bool by_ports(const EffectivePolicy& policy) {
 
 std::vector<rules::Scope> all_by_protocol() {
     return {rules::Scope(IPPROTO_TCP), rules::Scope(IPPROTO_UDP),
-            rules::Scope(rules::Scope::others)};
+            rules::Scope(rules::Scope::kOthers)};
 }
 
 }  // namespace
@@ -91,13 +91,13 @@ std::vector<rules::Scope> learned_scopes(const EffectivePolicy& policy, const Po
     for (const PortRange& ports : granted.udp()) {
         scopes.emplace_back(IPPROTO_UDP, ports.first, ports.last);
     }
-    if (granted.other()) scopes.emplace_back(rules::Scope::others);
+    if (granted.other()) scopes.emplace_back(rules::Scope::kOthers);
     return scopes;
 }
 
 bool holds(const PortSet& granted, const rules::Scope& scope) {
     if (scope.protocol == 0) return granted.is_all();
-    if (scope.protocol == rules::Scope::others) return granted.other();
+    if (scope.protocol == rules::Scope::kOthers) return granted.other();
     PortSet whole;
     whole.append(scope.protocol == IPPROTO_TCP ? Transport::tcp : Transport::udp,
                  PortRange(scope.first, scope.last));

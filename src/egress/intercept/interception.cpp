@@ -106,7 +106,7 @@ Awaitable<InterceptedConnection::Start> InterceptedConnection::read_start() {
     });
     while (true) {
         auto [failure] =
-            co_await socket_.async_wait(net::StreamSocket::wait_read, as_tuple_awaitable);
+            co_await socket_.async_wait(net::StreamSocket::wait_read, kAsTupleAwaitable);
         if (failure || *expired) co_return Start::neither;
         std::size_t held = received_.size();
         received_.resize(held + kPiece);

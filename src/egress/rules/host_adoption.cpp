@@ -36,7 +36,7 @@ Status HostTable::write_base() {
     if (!chains) return chains.error();
     const bool exists = !chains->empty();
     const bool fits =
-        std::ranges::find(*chains, std::string(HostRuleset::version_chain)) != chains->end();
+        std::ranges::find(*chains, std::string(HostRuleset::kVersionChain)) != chains->end();
 
     Transaction transaction;
     for (const auto family : {Family::inet, Family::arp}) {
@@ -48,12 +48,12 @@ Status HostTable::write_base() {
         for (const auto family : {Family::inet, Family::arp}) {
             const auto links = links_in_force(family);
             if (!links) return links.error();
-            transaction.add_set(family, options_.table, HostRuleset::links,
+            transaction.add_set(family, options_.table, HostRuleset::kLinks,
                                 HostRuleset::link_layout());
             std::vector<Element> elements;
             for (const auto& link : *links)
                 elements.emplace_back(SetKey().link(link));
-            transaction.add_elements(family, options_.table, HostRuleset::links,
+            transaction.add_elements(family, options_.table, HostRuleset::kLinks,
                                      HostRuleset::link_layout(), elements);
         }
     }
@@ -62,7 +62,7 @@ Status HostTable::write_base() {
 }
 
 Result<std::vector<std::string>> HostTable::links_in_force(Family family) {
-    const auto elements = list(family, HostRuleset::links);
+    const auto elements = list(family, HostRuleset::kLinks);
     if (!elements) return elements.error();
     std::vector<std::string> links;
     for (const auto& element : *elements)
@@ -80,9 +80,9 @@ Status HostTable::adopt() {
 Status HostTable::adopt_sandboxes() {
     const auto links = links_in_force(Family::inet);
     if (!links) return links.error();
-    const auto policies = list(Family::inet, HostRuleset::policies);
+    const auto policies = list(Family::inet, HostRuleset::kPolicies);
     if (!policies) return policies.error();
-    const auto diversions = list(Family::inet, HostRuleset::diversions);
+    const auto diversions = list(Family::inet, HostRuleset::kDiversions);
     if (!diversions) return diversions.error();
     if (auto adopted = adopt_chains(); !adopted) return adopted;
 

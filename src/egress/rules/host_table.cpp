@@ -63,7 +63,7 @@ class LinkElements {
 }  // namespace
 
 HostTable::HostTable(HostOptions options, Sockets sockets)
-    : PolicyTable(options.table, HostRuleset::learned_sets, std::move(sockets)),
+    : PolicyTable(options.table, HostRuleset::kLearnedSets, std::move(sockets)),
       options_(std::move(options)) {}
 
 Result<HostTable::Guarded*> HostTable::find(const std::string& link) {
@@ -82,12 +82,12 @@ Status HostTable::put_in_force(const std::string& link, Guarded& sandbox, Shared
     // Only then what leads there: no packet finds a chain without its rules.
     Transaction transaction;
     LinkElements elements(transaction, options_.table, link);
-    elements.in_set(Family::inet, HostRuleset::links, true);
-    elements.in_set(Family::arp, HostRuleset::links, true);
+    elements.in_set(Family::inet, HostRuleset::kLinks, true);
+    elements.in_set(Family::arp, HostRuleset::kLinks, true);
     elements.sources(sandbox.addresses, true);
-    elements.verdict(HostRuleset::policies, PolicyChains::filter(sandbox.policy),
+    elements.verdict(HostRuleset::kPolicies, PolicyChains::filter(sandbox.policy),
                      PolicyChains::filter(digest));
-    elements.verdict(HostRuleset::diversions, PolicyChains::diversion(sandbox.diversion),
+    elements.verdict(HostRuleset::kDiversions, PolicyChains::diversion(sandbox.diversion),
                      PolicyChains::diversion(diversion));
     if (sandbox.policy != digest) {
         chains_.use(digest);
@@ -148,7 +148,7 @@ Status HostTable::set_quarantine(const std::string& link, bool on) {
     if (const auto sandbox = find(link); !sandbox) return sandbox.error();
     Transaction transaction;
     LinkElements(transaction, options_.table, link)
-        .in_set(Family::inet, HostRuleset::quarantined, on);
+        .in_set(Family::inet, HostRuleset::kQuarantined, on);
     return transaction.commit(socket_);
 }
 
@@ -159,12 +159,12 @@ Result<ConnectionCut> HostTable::remove_sandbox(const std::string& link) {
     Transaction transaction;
     remove_learned(transaction, link);
     LinkElements elements(transaction, options_.table, link);
-    elements.verdict(HostRuleset::policies, PolicyChains::filter(sandbox.policy), {});
-    elements.verdict(HostRuleset::diversions, PolicyChains::diversion(sandbox.diversion), {});
+    elements.verdict(HostRuleset::kPolicies, PolicyChains::filter(sandbox.policy), {});
+    elements.verdict(HostRuleset::kDiversions, PolicyChains::diversion(sandbox.diversion), {});
     elements.sources(sandbox.addresses, false);
-    elements.in_set(Family::inet, HostRuleset::quarantined, false);
-    elements.in_set(Family::inet, HostRuleset::links, false);
-    elements.in_set(Family::arp, HostRuleset::links, false);
+    elements.in_set(Family::inet, HostRuleset::kQuarantined, false);
+    elements.in_set(Family::inet, HostRuleset::kLinks, false);
+    elements.in_set(Family::arp, HostRuleset::kLinks, false);
     chains_.release(transaction, sandbox.policy);
     if (auto committed = transaction.commit(socket_); !committed) {
         if (auto adopted = adopt_sandboxes(); !adopted) return adopted.error();

@@ -69,7 +69,7 @@ class HostTable : public PolicyTable {
                                   std::uint8_t protocol, std::uint16_t port) const;
     /// Packets dropped because their source was not the sandbox's.
     Result<std::uint64_t> spoofed() {
-        return packets(net::nft::Family::inet, HostRuleset::spoofed_counter);
+        return packets(net::nft::Family::inet, HostRuleset::kSpoofedCounter);
     }
 
   private:

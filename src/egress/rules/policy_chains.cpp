@@ -4,8 +4,8 @@ namespace opensandbox::egress::rules {
 
 namespace {
 
-constexpr std::string_view filter_prefix = "policy_";
-constexpr std::string_view diversion_prefix = "divert_";
+constexpr std::string_view kFilterPrefix = "policy_";
+constexpr std::string_view kDiversionPrefix = "divert_";
 
 std::string chain_name(std::string_view prefix, const std::string& digest) {
     return digest.empty() ? std::string() : std::string(prefix) + digest;
@@ -14,15 +14,15 @@ std::string chain_name(std::string_view prefix, const std::string& digest) {
 }  // namespace
 
 std::string PolicyChains::filter(const std::string& digest) {
-    return chain_name(filter_prefix, digest);
+    return chain_name(kFilterPrefix, digest);
 }
 
 std::string PolicyChains::diversion(const std::string& digest) {
-    return chain_name(diversion_prefix, digest);
+    return chain_name(kDiversionPrefix, digest);
 }
 
 std::string PolicyChains::digest_of(const std::string& chain) {
-    for (const auto prefix : {filter_prefix, diversion_prefix})
+    for (const auto prefix : {kFilterPrefix, kDiversionPrefix})
         if (chain.starts_with(prefix)) return chain.substr(prefix.size());
     return {};
 }

@@ -24,7 +24,7 @@ using Source = net::nft::KeyPart::Source;
 /// Of the protocol and ports that a scope speaks of.
 Rule begin_rule(const Scope& scope) {
     Rule rule;
-    if (scope.protocol == Scope::others)
+    if (scope.protocol == Scope::kOthers)
         rule.not_transport(IPPROTO_TCP).not_transport(IPPROTO_UDP);
     else if (scope.protocol != 0)
         rule.transport(scope.protocol);
@@ -127,7 +127,7 @@ void RuleWriter::write_refusals(const LogLimits& log, const std::string& limits_
                 entry.not_more_often(log.per_second, log.burst);
             else
                 entry.not_more_often(Source::incoming_link, limits_set, log.per_second, log.burst);
-            entry.log_to_group(log.group, std::string(log_prefix) + std::string(to_string(reason)),
+            entry.log_to_group(log.group, std::string(kLogPrefix) + std::string(to_string(reason)),
                                log.bytes);
             rule(name, entry);
         }
@@ -192,33 +192,33 @@ void RuleWriter::write_learned(const std::string& chain, const PolicyRules& rule
 void RuleWriter::write_doh(const std::string& chain, const PolicyRules& rules,
                            const std::string& to, bool tcp_only) {
     if (!rules.block_doh) return;
-    for (const auto transport : with_ports) {
+    for (const auto transport : kWithPorts) {
         if (tcp_only && transport != IPPROTO_TCP) continue;
-        const Scope https(transport, https_port);
+        const Scope https(transport, kHttpsPort);
         if (rules.doh_servers.empty())
-            rule(chain, Rule().transport(transport).destination_port(https_port).go_to(to));
+            rule(chain, Rule().transport(transport).destination_port(kHttpsPort).go_to(to));
         else
             write_addresses(chain, https, rules.doh_servers, to);
     }
 }
 
 void RuleWriter::write_filter(const std::string& chain, const PolicyRules& rules) {
-    const std::string allowed = allowed_chain;
+    const std::string allowed = kAllowedChain;
     const auto refused = refusal(Reason::policy);
-    for (const auto transport : with_ports)
+    for (const auto transport : kWithPorts)
         rule(chain, Rule()
                         .transport(transport)
-                        .destination_port(dns_over_tls_port)
+                        .destination_port(kDnsOverTlsPort)
                         .go_to(refusal(Reason::dns_over_tls)));
     write_doh(chain, rules, refusal(Reason::doh), false);
     write_prefixes(chain, rules.denied, Part::all, refused);
     write_prefixes(chain, rules.allowed, Part::within_private, allowed);
     if (rules.refuse_private)
         write_addresses(chain, {}, private_ranges(), refusal(Reason::private_range));
-    if (std::ranges::find(rules.intercepted_ports, https_port) != rules.intercepted_ports.end())
+    if (std::ranges::find(rules.intercepted_ports, kHttpsPort) != rules.intercepted_ports.end())
         rule(chain, Rule()
                         .transport(IPPROTO_UDP)
-                        .destination_port(https_port)
+                        .destination_port(kHttpsPort)
                         .go_to(refusal(Reason::quic)));
     write_prefixes(chain, rules.allowed, Part::beyond_private, allowed);
     // What the interceptor is to have was sent there before it came here; what comes here all the
@@ -236,12 +236,12 @@ void RuleWriter::write_diversion(const std::string& chain, const PolicyRules& ru
     for (const auto port : rules.intercepted_ports)
         elements.emplace_back(SetKey().port(port));
     // What is refused, or allowed past the interceptor, goes on as it is: the filter judges it.
-    const std::string leave = leave_chain;
-    const std::string divert = divert_chain;
+    const std::string leave = kLeaveChain;
+    const std::string divert = kDivertChain;
     const auto set = transaction_.add_constant_set(Family::inet, table_, ports, elements);
     rule(chain, Rule().not_transport(IPPROTO_TCP).accept());
     rule(chain, Rule().in_set(Source::destination_port, set, false).accept());
-    rule(chain, Rule().destination_port(dns_over_tls_port).accept());
+    rule(chain, Rule().destination_port(kDnsOverTlsPort).accept());
     write_doh(chain, rules, leave, true);
     write_prefixes(chain, rules.denied, Part::all, leave);
     write_prefixes(chain, rules.allowed, Part::within_private, leave);

@@ -23,7 +23,7 @@ enum class Reason : std::uint8_t {
     quarantine,
     source,  ///< from an address that is not the sandbox's
 };
-inline constexpr std::string_view log_prefix = "egress-";
+inline constexpr std::string_view kLogPrefix = "egress-";
 /// "policy", "private", ...
 std::string_view to_string(Reason reason);
 const std::vector<Reason>& all_reasons();
@@ -52,11 +52,11 @@ struct KernelParts {
 };
 
 // Chains that a policy's chains lead to.
-inline constexpr const char* allowed_chain = "allowed";
+inline constexpr const char* kAllowedChain = "allowed";
 /// To the interceptor; of type nat, as the next.
-inline constexpr const char* divert_chain = "divert";
+inline constexpr const char* kDivertChain = "divert";
 /// Leaves the destination as it is.
-inline constexpr const char* leave_chain = "leave";
+inline constexpr const char* kLeaveChain = "leave";
 
 /// Writes chains of one table into a transaction.
 class RuleWriter {
@@ -69,11 +69,11 @@ class RuleWriter {
     /// The chains that refuse: one for each reason, all ending in a quick refusal. `limits_set` is
     /// a dynamic set by link; empty: one limit for all. Chains are emptied first.
     void write_refusals(const LogLimits& log, const std::string& limits_set);
-    /// New connections as PolicyRules describes: to allowed_chain those that are, to the chain of a
+    /// New connections as PolicyRules describes: to kAllowedChain those that are, to the chain of a
     /// reason those that are not.
     void write_filter(const std::string& chain, const PolicyRules& rules);
-    /// For chains of type nat: to divert_chain those that the interceptor is to have; others go to
-    /// leave_chain or return.
+    /// For chains of type nat: to kDivertChain those that the interceptor is to have; others go to
+    /// kLeaveChain or return.
     void write_diversion(const std::string& chain, const PolicyRules& rules);
     /// Refuses what is neither TCP, UDP nor ICMP.
     void refuse_other_protocols(const std::string& chain);

@@ -31,16 +31,16 @@ class SidecarRuleset {
     /// Puts the chains of a policy in force, which exist; none for the interceptor if empty.
     void write_policy(net::nft::Transaction& transaction, const std::string& filter,
                       const std::string& diversion) const;
-    static constexpr LearnedSets learned_sets{};
+    static constexpr LearnedSets kLearnedSets{};
     /// Of connections of the sandbox that the policy allowed, or the interceptor has: kept by
     /// connection tracking, where neither the sandbox nor other namespaces see it.
-    static constexpr std::uint32_t judged_mark = 2;
+    static constexpr std::uint32_t kJudgedMark = 2;
     /// Of the sidecar's own.
-    static constexpr std::uint32_t own_mark = 3;
+    static constexpr std::uint32_t kOwnMark = 3;
     /// Of connection tracking, for what has the sidecar's mark. It permits nothing.
-    static constexpr std::uint16_t own_zone = 1;
+    static constexpr std::uint16_t kOwnZone = 1;
     /// Counts frames that were dropped; of family netdev.
-    static constexpr const char* frames_counter = "raw_frames";
+    static constexpr const char* kFramesCounter = "raw_frames";
 
   private:
     void write_translation(RuleWriter& writer) const;

@@ -16,7 +16,7 @@ using net::nft::Transaction;
 }  // namespace
 
 SidecarTable::SidecarTable(SidecarOptions options, Sockets sockets)
-    : PolicyTable(options.table, SidecarRuleset::learned_sets, std::move(sockets)),
+    : PolicyTable(options.table, SidecarRuleset::kLearnedSets, std::move(sockets)),
       options_(std::move(options)) {}
 
 Result<SidecarTable> SidecarTable::open(SidecarOptions options, PolicyRules rules) {
@@ -127,7 +127,7 @@ Result<ConnectionCut> SidecarTable::revoke(const StillAllowed& still_allowed) {
 }
 
 ConnectionCut SidecarTable::cut() const {
-    return PolicyTable::cut({}, SidecarRuleset::judged_mark, rules_);
+    return PolicyTable::cut({}, SidecarRuleset::kJudgedMark, rules_);
 }
 
 Judgement SidecarTable::judge(const IpAddress& destination, std::uint8_t protocol,
@@ -137,7 +137,7 @@ Judgement SidecarTable::judge(const IpAddress& destination, std::uint8_t protoco
 
 Result<std::uint64_t> SidecarTable::raw_frames() {
     if (!parts_.frames) return std::uint64_t{0};
-    return packets(Family::netdev, SidecarRuleset::frames_counter);
+    return packets(Family::netdev, SidecarRuleset::kFramesCounter);
 }
 
 }  // namespace opensandbox::egress::rules

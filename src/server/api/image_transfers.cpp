@@ -132,7 +132,7 @@ Awaitable<std::optional<TransferRequest>> read_transfer(Services& services,
     auto parsed = parse_transfer(*body);
     std::optional<Error> refused;
     if (!parsed) refused = image_error(parsed.error());
-    if (parsed && parsed->reference == image::host_reference) {
+    if (parsed && parsed->reference == image::kHostReference) {
         refused = Error(ErrorCode::conflict, "IMAGE::CONFLICT",
                         "image \"host\" is built in: no registry has it");
     }

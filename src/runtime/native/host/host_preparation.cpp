@@ -54,19 +54,19 @@ Status layers_in_memory(const fs::path& directory) {
 /// Overlays as an ordinary user can have them: ids cannot be shifted, so that all slots share those
 /// of this user's namespace.
 Status probe_as_ordinary_user(Host& host) {
-    constexpr OverlayKind kind{false, false, true};
+    constexpr OverlayKind kInd{false, false, true};
     const fs::path sandboxes = host.options.sandboxes_directory();
     host.shift_ids = false;
     host.shift_usr = false;
     host.ids = ids_of_this_namespace();
     host.off.emplace_back("an id range of each sandbox's own");
-    if (auto s = try_overlay(sandboxes, sandboxes, kind); !s) {
+    if (auto s = try_overlay(sandboxes, sandboxes, kInd); !s) {
         if (s.error().code() == ErrorCode::resource_exhausted) return s;
         host.off.emplace_back("writable layers on disk (" + s.error().message() + ")");
         if (auto memory = layers_in_memory(sandboxes); !memory) return memory;
     }
-    if (auto s = try_overlay(sandboxes, host.options.state_directory, kind); !s) return s;
-    if (auto s = try_overlay(sandboxes, "/usr", kind); !s) return s.error().within("/usr");
+    if (auto s = try_overlay(sandboxes, host.options.state_directory, kInd); !s) return s;
+    if (auto s = try_overlay(sandboxes, "/usr", kInd); !s) return s.error().within("/usr");
     host.off.emplace_back("changes to the files in /usr of the image host");
     return {};
 }

@@ -13,14 +13,14 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::uint64_t share = 4;
+constexpr std::uint64_t kShare = 4;
 
 struct HostLimit {
     const char* file;
     std::uint64_t wanted;
 };
 
-constexpr std::array host_limits{
+constexpr std::array kHostLimits{
     // Open files. systemd does the same where it runs, and for the same reason.
     HostLimit{"/proc/sys/fs/file-max", INT64_MAX},
     // Processes and threads: the kernel's own highest.
@@ -36,7 +36,7 @@ std::uint64_t setting_in(const std::string& file) {
 }  // namespace
 
 void raise_limits_of_host() {
-    for (const HostLimit& limit : host_limits) {
+    for (const HostLimit& limit : kHostLimits) {
         const std::uint64_t present = setting_in(limit.file);
         if (present == 0 || present >= limit.wanted) continue;
         auto raised = write_file(limit.file, std::to_string(limit.wanted));
@@ -61,21 +61,21 @@ Status share_limits_of_user() {
         const char* limit;
     };
     // The settings of this user namespace count what its users made below it.
-    constexpr std::array of_users{
+    constexpr std::array kOfUsers{
         OfUser{"/proc/sys/fs/inotify/max_user_instances", "/proc/sys/user/max_inotify_instances"},
         OfUser{"/proc/sys/fs/inotify/max_user_watches", "/proc/sys/user/max_inotify_watches"},
     };
-    for (const auto& [setting, limit] : of_users) {
+    for (const auto& [setting, limit] : kOfUsers) {
         const std::uint64_t all = setting_in(setting);
         // Older kernels count these for a user alone.
-        if (all < share || setting_in(limit) == 0) continue;
-        if (auto s = write_file(limit, std::to_string(all / share)); !s) return s;
+        if (all < kShare || setting_in(limit) == 0) continue;
+        if (auto s = write_file(limit, std::to_string(all / kShare)); !s) return s;
     }
     for (const auto kind : {RLIMIT_SIGPENDING, RLIMIT_MSGQUEUE}) {
         rlimit limit{};
         if (::getrlimit(kind, &limit) < 0) return last_error("read a limit of this user");
         if (limit.rlim_max == RLIM_INFINITY) continue;
-        limit.rlim_cur = std::min(limit.rlim_cur, limit.rlim_max / share);
+        limit.rlim_cur = std::min(limit.rlim_cur, limit.rlim_max / kShare);
         if (::setrlimit(kind, &limit) < 0) return last_error("share a limit of this user");
     }
     return {};

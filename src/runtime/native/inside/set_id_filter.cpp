@@ -18,17 +18,17 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::uint32_t set_id_bits = S_ISUID | S_ISGID;
+constexpr std::uint32_t kSetIdBits = S_ISUID | S_ISGID;
 /// Without these an open makes no file and its mode means nothing.
-constexpr std::uint32_t makes_file = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
-constexpr int no_rule = -1;
+constexpr std::uint32_t kMakesFile = O_CREAT | (O_TMPFILE & ~O_DIRECTORY);
+constexpr int kNoRule = -1;
 
 enum class Verdict : std::uint8_t { refuse, ask };
 
 /// One call, and which of its arguments are looked at.
 struct Rule {
     std::uint32_t call;
-    int mode;   ///< no_rule: whatever the mode
+    int mode;   ///< kNoRule: whatever the mode
     int flags;  ///< that say whether there is a mode
     Verdict verdict;
 };
@@ -37,16 +37,16 @@ struct Rule {
 #define SYS_fchmodat2 452
 #endif
 
-constexpr Rule rules[] = {
+constexpr Rule kRules[] = {
 #ifdef SYS_chmod
-    {SYS_chmod, 1, no_rule, Verdict::ask},      {SYS_open, 2, 1, Verdict::refuse},
-    {SYS_creat, 1, no_rule, Verdict::refuse},   {SYS_mknod, 1, no_rule, Verdict::refuse},
+    {SYS_chmod, 1, kNoRule, Verdict::ask},      {SYS_open, 2, 1, Verdict::refuse},
+    {SYS_creat, 1, kNoRule, Verdict::refuse},   {SYS_mknod, 1, kNoRule, Verdict::refuse},
 #endif
-    {SYS_fchmod, 1, no_rule, Verdict::ask},     {SYS_fchmodat, 2, no_rule, Verdict::ask},
-    {SYS_fchmodat2, 2, no_rule, Verdict::ask},  {SYS_openat, 3, 2, Verdict::refuse},
-    {SYS_mknodat, 2, no_rule, Verdict::refuse},
+    {SYS_fchmod, 1, kNoRule, Verdict::ask},     {SYS_fchmodat, 2, kNoRule, Verdict::ask},
+    {SYS_fchmodat2, 2, kNoRule, Verdict::ask},  {SYS_openat, 3, 2, Verdict::refuse},
+    {SYS_mknodat, 2, kNoRule, Verdict::refuse},
 };
-constexpr std::uint32_t attribute_calls[] = {SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr};
+constexpr std::uint32_t kAttributeCalls[] = {SYS_setxattr, SYS_lsetxattr, SYS_fsetxattr};
 
 /// The half of an argument that holds modes and flags.
 constexpr std::uint32_t argument(int number) {
@@ -56,14 +56,14 @@ constexpr std::uint32_t argument(int number) {
 
 void add_rule(std::vector<sock_filter>& program, const Rule& rule, std::uint32_t action) {
     std::vector<sock_filter> block;
-    if (rule.flags != no_rule) {
+    if (rule.flags != kNoRule) {
         block.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument(rule.flags)));
-        block.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, makes_file, 1, 0));
+        block.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kMakesFile, 1, 0));
         block.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     }
-    if (rule.mode != no_rule) {
+    if (rule.mode != kNoRule) {
         block.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, argument(rule.mode)));
-        block.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, set_id_bits, 1, 0));
+        block.push_back(BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, kSetIdBits, 1, 0));
         block.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     }
     block.push_back(BPF_STMT(BPF_RET | BPF_K, action));
@@ -74,18 +74,18 @@ void add_rule(std::vector<sock_filter>& program, const Rule& rule, std::uint32_t
 }
 
 std::vector<sock_filter> build(bool supervised) {
-    constexpr std::uint32_t refuse = SECCOMP_RET_ERRNO | EPERM;
-    const std::uint32_t ask = supervised ? SECCOMP_RET_USER_NOTIF : refuse;
+    constexpr std::uint32_t kRefuse = SECCOMP_RET_ERRNO | EPERM;
+    const std::uint32_t ask = supervised ? SECCOMP_RET_USER_NOTIF : kRefuse;
     std::vector<sock_filter> program;
     program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
-    for (const Rule& rule : rules)
-        add_rule(program, rule, rule.verdict == Verdict::ask ? ask : refuse);
+    for (const Rule& rule : kRules)
+        add_rule(program, rule, rule.verdict == Verdict::ask ? ask : kRefuse);
     // Its mode is in memory, out of the filter's sight.
-    add_rule(program, {SYS_openat2, no_rule, no_rule, Verdict::ask},
+    add_rule(program, {SYS_openat2, kNoRule, kNoRule, Verdict::ask},
              supervised ? SECCOMP_RET_USER_NOTIF : SECCOMP_RET_ERRNO | ENOSYS);
     if (supervised) {
-        for (const std::uint32_t call : attribute_calls)
-            add_rule(program, {call, no_rule, no_rule, Verdict::ask}, ask);
+        for (const std::uint32_t call : kAttributeCalls)
+            add_rule(program, {call, kNoRule, kNoRule, Verdict::ask}, ask);
     }
     program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW));
     return program;

@@ -24,9 +24,9 @@ namespace opensandbox::runtime::native {
 namespace {
 
 /// Files of a writable layer that are looked at to tell its size.
-constexpr std::size_t most_counted = 200'000;
+constexpr std::size_t kMostCounted = 200'000;
 /// A sandbox that has not ended by then may wait for a bucket that does not answer.
-constexpr std::chrono::seconds hang_limit{10};
+constexpr std::chrono::seconds kHangLimit{10};
 
 class NativeRuntime final : public Runtime {
   public:
@@ -275,7 +275,7 @@ Awaitable<Status> NativeRuntime::destroy(std::string id) {
     if (!client) co_return Status(client.error());
     const bool has_bucket = buckets_.any(id);
     std::optional<net::Deadline> hung;
-    if (has_bucket) hung.emplace(executor_, hang_limit, [this, id] { buckets_.cut_off(id); });
+    if (has_bucket) hung.emplace(executor_, kHangLimit, [this, id] { buckets_.cut_off(id); });
     auto status = co_await (*client)->destroy(id);
     hung.reset();
     if (!status) co_return status;
@@ -380,8 +380,8 @@ Awaitable<Result<Inspection>> NativeRuntime::inspect(std::string id) {
     // Without a file system of its own what it wrote has to be counted.
     const std::filesystem::path layer = layer_of_view(*view);
     std::function<std::uint64_t()> count = [layer] {
-        return directory_usage(layer / "u", most_counted) +
-               directory_usage(layer / "u2", most_counted);
+        return directory_usage(layer / "u", kMostCounted) +
+               directory_usage(layer / "u2", kMostCounted);
     };
     if (!layer.empty()) {
         seen->usage.disk_bytes =

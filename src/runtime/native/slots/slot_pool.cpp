@@ -25,33 +25,33 @@ namespace {
 
 /// A first connection through a link younger than this may stall for a second: the kernel turns
 /// its queue on a little after the link itself.
-constexpr auto maturing_time = 20ms;
+constexpr auto kMaturingTime = 20ms;
 /// Making blanks slows down whoever is being served, so it waits for a pause of this length.
-constexpr auto quiet_time = 5ms;
+constexpr auto kQuietTime = 5ms;
 /// But not longer than this: a steady stream of requests has no pauses. A burst is let through
 /// first, if it has not ended by then either.
-constexpr auto refill_patience = 100ms;
-constexpr auto burst_patience = 1500ms;
+constexpr auto kRefillPatience = 100ms;
+constexpr auto kBurstPatience = 1500ms;
 /// Making a slot is waiting for the kernel more than computing.
-constexpr std::size_t worker_count = 8;
+constexpr std::size_t kWorkerCount = 8;
 /// What a blank takes of the host, and which part of what is free all of them may have.
-constexpr std::uint64_t blank_bytes = 1 << 20;
-constexpr std::uint64_t memory_part = 4;
+constexpr std::uint64_t kBlankBytes = 1 << 20;
+constexpr std::uint64_t kMemoryPart = 4;
 /// So long after the last sandbox of the host's image blanks are still made for it.
-constexpr auto host_image_memory = 10min;
+constexpr auto kHostImageMemory = 10min;
 /// So many slots' files may wait for their removal; those of the next go before it is told.
-constexpr std::size_t most_discarded = 64;
+constexpr std::size_t kMostDiscarded = 64;
 /// Removing files begins a little after, once for all that went together.
-constexpr auto discard_delay = 100ms;
-constexpr auto discard_retry = 60s;
-constexpr std::uint32_t serial_mask = 0xff'ffff;
+constexpr auto kDiscardDelay = 100ms;
+constexpr auto kDiscardRetry = 60s;
+constexpr std::uint32_t kSerialMask = 0xff'ffff;
 
 std::uint64_t available_memory() {
     const std::string text = read_file_or_empty("/proc/meminfo");
-    constexpr std::string_view name = "MemAvailable:";
-    const auto at = text.find(name);
+    constexpr std::string_view kName = "MemAvailable:";
+    const auto at = text.find(kName);
     if (at == std::string::npos) return ~std::uint64_t{0};
-    return std::strtoull(text.c_str() + at + name.size(), nullptr, 10) * 1024;
+    return std::strtoull(text.c_str() + at + kName.size(), nullptr, 10) * 1024;
 }
 
 }  // namespace
@@ -71,13 +71,13 @@ Status SlotPool::start(const std::vector<SlotId>& taken, PoolSettings settings) 
         const std::uint32_t index = (seed + i) % capacity;
         if (!used.contains(index)) free_indexes_.push_back(index);
     }
-    workers_.resize(worker_count);
+    workers_.resize(kWorkerCount);
     for (std::size_t at = 0; at < workers_.size(); ++at) {
         if (auto status = start_worker_at(at); !status) return status;
     }
     if (auto status = start_closer(); !status) return status;
     resize(settings);
-    remove_files_after(discard_delay);
+    remove_files_after(kDiscardDelay);
     return {};
 }
 
@@ -107,7 +107,7 @@ void SlotPool::resize(PoolSettings settings) {
 
 void SlotPool::tend() {
     demand_.tend(EventLoop::Clock::now());
-    const std::uint64_t memory = available_memory() / memory_part / blank_bytes;
+    const std::uint64_t memory = available_memory() / kMemoryPart / kBlankBytes;
     // What is making comes out of the free addresses already.
     const std::uint64_t room = waiting() + std::min<std::uint64_t>(memory, free_indexes_.size());
     demand_.limit(static_cast<std::uint32_t>(std::min<std::uint64_t>(room, 1000)));
@@ -144,9 +144,9 @@ void SlotPool::lend(std::size_t count) {
 }
 
 std::uint32_t SlotPool::lendable() const {
-    constexpr std::uint32_t most_kept = 8;
+    constexpr std::uint32_t kMostKept = 8;
     const std::uint32_t target = draining_ ? 0 : demand_.target();
-    return target - std::min(target, std::clamp(target / 4, 1U, most_kept));
+    return target - std::min(target, std::clamp(target / 4, 1U, kMostKept));
 }
 
 void SlotPool::take_lent() {
@@ -166,8 +166,8 @@ void SlotPool::serve_takers() {
         auto& queue = takers_.empty() ? ahead_ : takers_;
         if (queue.empty()) return;
         const auto age = now - blanks_.front().ready_at;
-        if (age < maturing_time) {
-            wake_after(maturing_time - age);
+        if (age < kMaturingTime) {
+            wake_after(kMaturingTime - age);
             return;
         }
         SlotParts parts = std::move(blanks_.front().parts);
@@ -260,7 +260,7 @@ void SlotPool::discard(std::vector<UniqueFd> descriptors) {
     for (const UniqueFd& fd : descriptors)
         numbers.push_back(fd.get());
     for (std::span<const int> rest = numbers; !rest.empty() && closer_.socket;) {
-        const auto part = rest.first(std::min(rest.size(), max_descriptors));
+        const auto part = rest.first(std::min(rest.size(), kMaxDescriptors));
         if (send_message(closer_.socket.get(), encode(DoneReply{}), part)) {
             rest = rest.subspan(part.size());
             continue;
@@ -313,7 +313,7 @@ bool SlotPool::refill_due() const {
 
 /// Whether blanks are for the host's image too: that takes a seventh of what making one costs.
 bool SlotPool::wants_usr(EventLoop::Clock::time_point now) const {
-    return !asked_for_images_ || now - host_image_at_ < host_image_memory;
+    return !asked_for_images_ || now - host_image_at_ < kHostImageMemory;
 }
 
 void SlotPool::note_image(bool of_host) {
@@ -325,9 +325,9 @@ void SlotPool::note_image(bool of_host) {
 bool SlotPool::refill_allowed(EventLoop::Clock::time_point now) const {
     if (takers_.size() > coming()) return true;
     if (now < retry_at_) return false;
-    const auto patience = serving_ > 0 ? burst_patience : refill_patience;
+    const auto patience = serving_ > 0 ? kBurstPatience : kRefillPatience;
     if (short_since_ && now - *short_since_ >= patience) return true;
-    return is_quiet(quiet_time);
+    return is_quiet(kQuietTime);
 }
 
 void SlotPool::schedule() {
@@ -359,9 +359,9 @@ bool SlotPool::start_job(WorkerState& state) {
     if (removal != removals_.end() && removing + 1 < workers_.size()) {
         state.removing = std::move(*removal);
         removals_.erase(removal);
-        return send(RemoveSlot{state.removing->slot, discarded_ >= most_discarded});
+        return send(RemoveSlot{state.removing->slot, discarded_ >= kMostDiscarded});
     }
-    if (refill_due()) wake_after(std::max<EventLoop::Clock::duration>(quiet_time, retry_at_ - now));
+    if (refill_due()) wake_after(std::max<EventLoop::Clock::duration>(kQuietTime, retry_at_ - now));
     return false;
 }
 
@@ -449,7 +449,7 @@ void SlotPool::finish_removal(WorkerState& state, const Status& status) {
     // An address with remains is not used again in this life.
     if (status) give_back(removal.slot);
     ++discarded_;
-    remove_files_after(discard_delay);
+    remove_files_after(kDiscardDelay);
     removal.done(status);
 }
 
@@ -477,10 +477,10 @@ void SlotPool::on_files_removed(std::size_t count, const Status& status) {
     discarded_ -= std::min(discarded_, count);
     if (!status) {
         log::error("files of ended sandboxes stay", {{"reason", status.error().message()}});
-        return remove_files_after(discard_retry);
+        return remove_files_after(kDiscardRetry);
     }
     const DiscardedLayers discarded(host_->options.sandboxes_directory());
-    if (discarded.any()) remove_files_after(discard_delay);
+    if (discarded.any()) remove_files_after(kDiscardDelay);
 }
 
 void SlotPool::on_worker_death(std::size_t at) {
@@ -530,7 +530,7 @@ Result<SlotId> SlotPool::allocate() {
     slot.index = free_indexes_.front();
     free_indexes_.pop_front();
     do {
-        last_serial_ = (last_serial_ + 1) & serial_mask;
+        last_serial_ = (last_serial_ + 1) & kSerialMask;
     } while (!serials_.insert(last_serial_).second);
     slot.serial = last_serial_;
     return slot;

@@ -5,7 +5,7 @@ namespace opensandbox::runtime::native {
 namespace {
 
 // clang-format off: one call a line would hide the groups.
-constexpr const char* allowed[] = {
+constexpr const char* kAllowed[] = {
     // Files: open, read, write, attributes.
     "access", "chdir", "chmod", "chown", "close", "close_range", "copy_file_range", "creat", "dup",
     "dup2", "dup3", "faccessat", "faccessat2", "fadvise64", "fallocate", "fchdir", "fchmod",
@@ -62,7 +62,7 @@ constexpr const char* allowed[] = {
     "getrandom", "sysinfo", "uname", "sethostname", "setdomainname",
 };
 
-constexpr const char* absent[] = {
+constexpr const char* kAbsent[] = {
     // Its flags are in memory, out of a filter's sight; the C library falls back to clone.
     "clone3",
     // Databases read and write otherwise.
@@ -82,11 +82,11 @@ constexpr const char* absent[] = {
 }  // namespace
 
 std::span<const char* const> allowed_system_calls() {
-    return allowed;
+    return kAllowed;
 }
 
 std::span<const char* const> absent_system_calls() {
-    return absent;
+    return kAbsent;
 }
 
 }  // namespace opensandbox::runtime::native

@@ -9,7 +9,7 @@
 namespace opensandbox::runtime::native {
 
 /// Directories nested deeper than this are refused: each level costs two descriptors.
-inline constexpr std::size_t max_layer_depth = 2'000;
+inline constexpr std::size_t kMaxLayerDepth = 2'000;
 
 /// What a copy need not keep apart.
 enum class LayerFiles : bool {

@@ -25,7 +25,7 @@ namespace {
 
 using Control = std::shared_ptr<asio::posix::stream_descriptor>;
 /// The process works in the directory that it may write to.
-constexpr const char* own_directory = ".";
+constexpr const char* kOwnDirectory = ".";
 
 /// Waits for a message and its descriptors. An error when the spawner is gone.
 Awaitable<Result<ReceivedMessage>> next_message(Control control) {
@@ -92,7 +92,7 @@ Result<egress::EnforcerSettings> settings_of(const EnforcerStart& start) {
     rules.interceptor_port = start.intercept_port;
     rules.log = egress::rules::LogLimits(start.log_group);
     egress::EnforcerSettings settings(std::move(rules));
-    settings.state_directory = own_directory;
+    settings.state_directory = kOwnDirectory;
     const auto lookup = lookup_in(start.settings);
     auto parsed = egress::parse_environment(lookup, settings.dns);
     if (!parsed) return parsed.error();

@@ -25,7 +25,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A slot that has not answered by then is given up.
-constexpr auto start_timeout = 30s;
+constexpr auto kStartTimeout = 30s;
 
 }  // namespace
 
@@ -38,7 +38,7 @@ void SandboxTable::create(CreateRequest request, Created done) {
     sandbox->id = request.id;
     sandbox->snapshot_layers = request.plan.snapshot_layers;
     sandbox->digest = request.plan.image.digest;
-    const auto allowed = start_timeout + std::chrono::seconds(request.start_seconds);
+    const auto allowed = kStartTimeout + std::chrono::seconds(request.start_seconds);
     sandbox->claims = request.plan.claims;
     sandbox->own_claims = request.plan.own_claims;
     sandbox->request = std::move(request);
@@ -230,11 +230,11 @@ Result<std::vector<UniqueFd>> SandboxTable::build_parts(Sandbox& sandbox) const 
     if (!root) return root.error().within("root");
     out.push_back(std::move(root->mount));
     sandbox.scaffold = std::move(root->scaffold);
-    const auto output = host_->slot_directory(sandbox.parts.slot) / output_file;
+    const auto output = host_->slot_directory(sandbox.parts.slot) / kOutputFile;
     out.emplace_back(::open(output.c_str(), O_RDWR | O_CLOEXEC));
     if (!out.back()) return last_error("open " + output.string());
     if (host_->gvisor()) {
-        const auto end = host_->slot_directory(sandbox.parts.slot) / gvisor_end_file;
+        const auto end = host_->slot_directory(sandbox.parts.slot) / kGvisorEndFile;
         out.emplace_back(::open(end.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
         if (!out.back()) return last_error("open " + end.string());
     }
@@ -309,10 +309,10 @@ Status SandboxTable::fit_layer(Sandbox& sandbox) const {
     sandbox.parts.usr.reset();
     sandbox.parts.base.reset();
     if (auto s = unmount_layer(directory); !s) return s;
-    for (const char* name : {"u", "w", "u2", "w2", layer_mount}) {
+    for (const char* name : {"u", "w", "u2", "w2", kLayerMount}) {
         if (auto s = remove_tree(directory / name); !s) return s;
     }
-    const auto image = directory / layer_file;
+    const auto image = directory / kLayerFile;
     if (::unlink(image.c_str()) < 0 && errno != ENOENT) {
         return last_error("remove " + image.string());
     }

@@ -16,7 +16,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A process that has not died of SIGKILL by then is reported; it goes when the kernel lets it.
-constexpr auto kill_timeout = 10s;
+constexpr auto kIllTimeout = 10s;
 
 }  // namespace
 
@@ -66,7 +66,7 @@ Exit SandboxTable::explain(const Sandbox& sandbox, ProcessEnd end) const {
     const Usage usage = SlotCgroup::adopt(host_->cgroups, slot_name(slot)).usage();
     const auto description = read_description(host_->slot_directory(slot));
     Exit exit = explain_exit(end, usage, description ? description->plan.limits : ResourceLimits());
-    explain_gvisor(exit, read_file_or_empty(host_->slot_directory(slot) / gvisor_end_file));
+    explain_gvisor(exit, read_file_or_empty(host_->slot_directory(slot) / kGvisorEndFile));
     exit.at = now();
     return exit;
 }
@@ -87,7 +87,7 @@ void SandboxTable::destroy(const std::string& id, Done done) {
     if (sandbox->paused || sandbox->freezing || sandbox->copying) {
         (void)freezer(*sandbox).thaw();
     }
-    loop_->run_after(kill_timeout, [weak = std::weak_ptr(sandbox)] {
+    loop_->run_after(kIllTimeout, [weak = std::weak_ptr(sandbox)] {
         const auto held = weak.lock();
         if (!held || held->state != State::running) return;
         for (Done& waiting : std::exchange(held->destroyed, {})) {

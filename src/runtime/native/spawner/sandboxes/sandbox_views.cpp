@@ -22,7 +22,7 @@ Result<SandboxTable::Entry> SandboxTable::find(const std::string& id) const {
 Result<std::string> SandboxTable::output(const std::string& id) const {
     auto found = find(id);
     if (!found) return found.error();
-    const auto path = host_->slot_directory((*found)->parts.slot) / output_file;
+    const auto path = host_->slot_directory((*found)->parts.slot) / kOutputFile;
     UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file) return last_error("open " + path.string());
     return agent::OutputLog::read(file.get());

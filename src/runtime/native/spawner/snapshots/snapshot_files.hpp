@@ -13,7 +13,7 @@
 namespace opensandbox::runtime::native {
 
 /// Image layers and those of snapshots below one sandbox: the kernel takes 500, each costs time.
-inline constexpr std::size_t max_lowers = 400;
+inline constexpr std::size_t kMaxLowers = 400;
 
 /// What is written down about a snapshot.
 struct SnapshotRecord {
