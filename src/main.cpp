@@ -1,13 +1,13 @@
 #include "agent/role/role.hpp"
 #include "cli/command_line.hpp"
-#include "egress/sidecar/role.hpp"
+#include "egress/role/role.hpp"
 #include "mcp/role.hpp"
 #include "runtime/native/inside/broker_process.hpp"
 #include "runtime/native/inside/gvisor_slot.hpp"
 #include "runtime/native/inside/slot_process.hpp"
 #include "runtime/native/network/uplink.hpp"
 #include "runtime/native/spawner/egress/enforcer_process.hpp"
-#include "runtime/native/spawner/spawner_main.hpp"
+#include "runtime/native/spawner/spawner.hpp"
 #include "server/role/serve.hpp"
 
 #include <algorithm>

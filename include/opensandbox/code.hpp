@@ -13,7 +13,6 @@ namespace opensandbox::sdk {
 
 /// An interpreter that keeps what earlier runs defined.
 struct CodeContext {
-    CodeContext() = default;
     std::string id;
     std::string language;
     std::string working_directory;  ///< only as create() returns it
@@ -31,7 +30,6 @@ struct CodeRequest {
 
 /// What a run of code gave.
 struct CodeExecution {
-    CodeExecution() = default;
     std::string context_id;
     std::string output;        ///< standard output
     std::string error_output;  ///< standard error

@@ -49,7 +49,6 @@ enum class EventType : std::uint8_t {
 
 /// Why an execution failed. For a command `name` is CommandExecError and `value` its exit code.
 struct ExecutionError {
-    ExecutionError() = default;
     std::string name;
     std::string value;
     std::vector<std::string> traceback;
@@ -57,7 +56,6 @@ struct ExecutionError {
 
 /// One event of a running execution.
 struct Event {
-    Event() = default;
     EventType type = EventType::other;
     std::string text;
     std::int64_t timestamp = 0;       ///< milliseconds since the epoch
@@ -91,7 +89,6 @@ class EventStream {
 
 /// What became of a command.
 struct Execution {
-    Execution() = default;
     std::string id;
     /// As the command returned it; 128 + n when signal n ended it. Empty when it never started or
     /// the stream ended without saying.
@@ -106,7 +103,6 @@ struct Execution {
 
 /// Called as output comes; when set, that stream is not collected.
 struct OutputHandlers {
-    OutputHandlers() = default;
     std::function<void(std::string_view)> on_output;
     std::function<void(std::string_view)> on_error_output;
     std::function<void(const Event&)> on_event;  ///< every event, first
@@ -114,7 +110,6 @@ struct OutputHandlers {
 };
 
 struct CommandStatus {
-    CommandStatus() = default;
     std::string id;
     std::optional<std::string> content;  ///< the command's text
     bool running = false;
@@ -126,7 +121,6 @@ struct CommandStatus {
 
 /// Which commands are listed.
 struct CommandFilter {
-    CommandFilter() = default;
     std::optional<bool> running;  ///< empty: those that run and those that ended
     unsigned limit = 50;          ///< 1 to 100
     std::string cursor;           ///< CommandPage::next_cursor of the page before
@@ -134,7 +128,6 @@ struct CommandFilter {
 
 /// One command of a listing.
 struct CommandSummary {
-    CommandSummary() = default;
     std::string id;
     bool running = false;
     bool background = false;
@@ -145,14 +138,12 @@ struct CommandSummary {
 };
 
 struct CommandPage {
-    CommandPage() = default;
     std::vector<CommandSummary> items;
     std::optional<std::string> next_cursor;  ///< empty: there are no more
 };
 
 /// A piece of a background command's output, both streams as they came.
 struct CommandLogs {
-    CommandLogs() = default;
     std::string content;
     std::optional<std::int64_t> cursor;  ///< ask for more from here
 };

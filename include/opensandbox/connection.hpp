@@ -18,8 +18,6 @@ namespace asio = boost::asio;
 
 /// What a caller sets by hand; everything else is found.
 struct ConnectionOverrides {
-    ConnectionOverrides() = default;
-
     std::optional<std::string> domain;
     std::optional<std::string> protocol;
     std::optional<std::string> api_key;
@@ -31,8 +29,6 @@ struct ConnectionOverrides {
 
 /// Where the server is and how to talk to it.
 struct ConnectionConfig {
-    ConnectionConfig() = default;
-
     /// "host", "host:port", "[::1]:8080", also with a path prefix or a scheme in front.
     std::string domain = "127.0.0.1:8080";
     /// "http" or "https". TLS trusts the system's authorities, or those of SSL_CERT_FILE and

@@ -14,7 +14,6 @@ namespace opensandbox::sdk {
 
 /// A credential that a vault holds; its value never comes back.
 struct CredentialInfo {
-    CredentialInfo() = default;
     std::string name;
     std::string source_type;  ///< "inline"
     std::int64_t revision = 0;
@@ -22,7 +21,6 @@ struct CredentialInfo {
 
 /// Requests that a binding is for. Empty lists: as the vault's defaults say.
 struct CredentialMatch {
-    CredentialMatch() = default;
     std::vector<std::string> schemes;  ///< "https", "http"
     std::vector<std::int64_t> ports;
     std::vector<std::string> hosts;  ///< "api.example.com", "*.example.com"
@@ -32,7 +30,6 @@ struct CredentialMatch {
 
 /// Which requests get a credential, and how.
 struct BindingInfo {
-    BindingInfo() = default;
     std::string name;
     std::int64_t revision = 0;
     std::optional<CredentialMatch> match;
@@ -43,7 +40,6 @@ struct BindingInfo {
 
 /// A vault without its secrets, both lists sorted by name.
 struct VaultState {
-    VaultState() = default;
     std::int64_t revision = 0;  ///< 1 when it is new, one more with every change
     std::vector<CredentialInfo> credentials;
     std::vector<BindingInfo> bindings;

@@ -15,7 +15,6 @@ namespace opensandbox::sdk {
 
 /// Text about a sandbox, or where to get it.
 struct DiagnosticContent {
-    DiagnosticContent() = default;
     std::string sandbox_id;
     std::string kind;      ///< "logs" or "events"
     std::string scope;     ///< as the server understood it

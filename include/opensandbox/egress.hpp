@@ -13,9 +13,6 @@ namespace opensandbox::sdk {
 
 /// What becomes of connections to one target.
 struct NetworkRule {
-    NetworkRule() = default;
-    NetworkRule(std::string what, std::string where)
-        : action(std::move(what)), target(std::move(where)) {}
     std::string action;  ///< "allow" or "deny"
     /// "example.com", "*.example.com", an address or a block of addresses; empty, with ports: every
     /// address.
@@ -27,14 +24,12 @@ struct NetworkRule {
 
 /// What a sandbox may reach. The first rule that fits decides.
 struct NetworkPolicy {
-    NetworkPolicy() = default;
     std::string default_action;  ///< "allow" or "deny": what no rule names
     std::vector<NetworkRule> egress;
 };
 
 /// How a policy is in force, as far as the sandbox's egress control says; texts may be empty.
 struct EgressStatus {
-    EgressStatus() = default;
     NetworkPolicy policy;          ///< only of Egress::get
     std::string mode;              ///< "allow_all", "deny_all" or "enforcing"
     std::string enforcement_mode;  ///< "dns" or "dns+nft"

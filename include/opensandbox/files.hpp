@@ -23,7 +23,6 @@ std::string_view to_string(FileType type);
 
 /// One file or directory. Symbolic links are not followed.
 struct FileInfo {
-    FileInfo() = default;
     std::string path;
     FileType type = FileType::file;
     std::uint64_t size = 0;
@@ -45,8 +44,6 @@ struct Permissions {
 
 /// Part of a file.
 struct ByteRange {
-    ByteRange() = default;
-    ByteRange(std::uint64_t first, std::optional<std::uint64_t> last) : begin(first), end(last) {}
     std::uint64_t begin = 0;
     std::optional<std::uint64_t> end;  ///< last byte, inclusive; empty: to the end of the file
 };

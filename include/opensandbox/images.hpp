@@ -20,7 +20,6 @@ namespace opensandbox::sdk {
 
 /// An image that the server holds.
 struct ImageInfo {
-    ImageInfo() = default;
     std::string reference;   ///< "name:tag"
     std::string digest;      ///< "sha256:…"
     std::uint64_t size = 0;  ///< bytes unpacked
@@ -31,7 +30,6 @@ struct ImageInfo {
 /// What is different in the config of an image made of another one. What is empty stays as it is
 /// below; variables are merged by name, all else is replaced.
 struct ImageConfigChange {
-    ImageConfigChange() = default;
     std::optional<std::map<std::string, std::string>> environment;
     std::optional<std::string> user;
     std::optional<std::string> working_directory;
@@ -43,7 +41,6 @@ struct ImageConfigChange {
 
 /// What became of one layer of a pull or push so far.
 struct LayerProgress {
-    LayerProgress() = default;
     std::string layer;        ///< "sha256:…"
     std::string status;       ///< "waiting", "present", "downloading", … "done"
     std::uint64_t done = 0;   ///< bytes
@@ -53,21 +50,18 @@ using LayerListener = std::function<void(const LayerProgress&)>;
 
 /// Where a push put an image.
 struct PushedImage {
-    PushedImage() = default;
     std::string reference;
     std::string digest;      ///< of its manifest at the registry
     std::uint64_t size = 0;  ///< bytes of its blobs
 };
 
 struct ImageLayer {
-    ImageLayer() = default;
     std::string diff_id;
     std::uint64_t size = 0;  ///< bytes unpacked
 };
 
 /// What an image is made of and says of itself.
 struct ImageDetails {
-    ImageDetails() = default;
     ImageInfo info;
     std::string os;
     std::string architecture;
@@ -84,7 +78,6 @@ struct ImageDetails {
 
 /// What a pruning took away.
 struct PrunedImages {
-    PrunedImages() = default;
     std::vector<std::string> removed;  ///< references
     std::uint64_t freed = 0;           ///< bytes
 };

@@ -12,7 +12,6 @@ namespace opensandbox::sdk {
 
 /// What a sandbox uses of what it may use.
 struct Metrics {
-    Metrics() = default;
     double cpu_count = 0;
     double cpu_used_percentage = 0;  ///< 0 to 100, of all its processors
     double memory_total_in_mib = 0;

@@ -37,10 +37,6 @@ std::string_view to_string(PoolState state);  ///< "HEALTHY", …
 
 /// How a pool works. Sandboxes are made from `create`, with `idle_ttl` as their timeout.
 struct PoolOptions {
-    PoolOptions() = default;
-    PoolOptions(std::string pool_name, CreateOptions what, std::size_t idle)
-        : name(std::move(pool_name)), create(std::move(what)), max_idle(idle) {}
-
     /// Pools of one name and store are one pool. Not blank.
     std::string name;
     CreateOptions create;
@@ -81,15 +77,12 @@ struct PoolOptions {
 };
 
 struct AcquireOptions {
-    AcquireOptions() = default;
-    explicit AcquireOptions(AcquirePolicy how) : policy(how) {}
     AcquirePolicy policy = AcquirePolicy::direct_create;
     /// How long the sandbox lives from now on, at least 60 s; empty: what is left of `idle_ttl`.
     std::optional<std::chrono::seconds> timeout;
 };
 
 struct PoolSnapshot {
-    PoolSnapshot() = default;
     PoolState state = PoolState::stopped;
     std::size_t idle_count = 0;  ///< over all that share the pool
     std::size_t max_idle = 0;
@@ -102,7 +95,6 @@ struct PoolSnapshot {
 };
 
 struct PoolDestroyResult {
-    PoolDestroyResult() = default;
     std::size_t drained = 0;  ///< taken from the store
     std::size_t killed = 0;   ///< of them, deleted
     /// False when somebody had destroyed the pool before.

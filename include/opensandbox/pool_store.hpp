@@ -19,16 +19,12 @@ namespace opensandbox::sdk {
 
 /// A sandbox that waits in a pool.
 struct IdleEntry {
-    IdleEntry() = default;
-    IdleEntry(std::string sandbox, std::chrono::sys_time<std::chrono::milliseconds> end)
-        : sandbox_id(std::move(sandbox)), expires_at(end) {}
     std::string sandbox_id;
     std::chrono::sys_time<std::chrono::milliseconds> expires_at{};
 };
 
 /// What was taken from a pool.
 struct TakenIdle {
-    TakenIdle() = default;
     std::optional<std::string> sandbox_id;  ///< empty: none was left
     /// Taken out because too little was left of their time, though they still live: to be deleted.
     std::vector<std::string> discarded;
@@ -94,8 +90,6 @@ class PoolStore {
 std::shared_ptr<PoolStore> memory_pool_store();
 
 struct RedisStoreOptions {
-    RedisStoreOptions() = default;
-    explicit RedisStoreOptions(std::string address) : url(std::move(address)) {}
     /// redis://[[user]:password@]host[:port][/database]; TLS (rediss://) is `unsupported`.
     std::string url = "redis://127.0.0.1:6379";
     std::string key_prefix = "opensandbox:pool";

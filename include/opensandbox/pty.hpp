@@ -17,13 +17,11 @@ struct Route;
 
 /// What a terminal session runs.
 struct TerminalOptions {
-    TerminalOptions() = default;
     std::string working_directory;  ///< made when it is missing; empty: the agent's own
     std::string command;            ///< for the shell's -c; empty: an interactive shell
 };
 
 struct TerminalInfo {
-    TerminalInfo() = default;
     std::string session_id;
     bool running = false;
     bool launch_attempted = false;    ///< a start of the shell was tried
@@ -33,7 +31,6 @@ struct TerminalInfo {
 
 /// How to connect to a session.
 struct AttachOptions {
-    AttachOptions() = default;
     std::uint64_t since = 0;  ///< replay from this byte of output on; at most the last MiB is kept
     bool takeover = false;    ///< ends a client that is connected; else its presence is an error
     bool pipes = false;       ///< no terminal; only where the shell is started
@@ -74,7 +71,9 @@ class TerminalConnection {
     /// Both from 1 to 65535.
     boost::asio::awaitable<Status> resize(std::uint16_t columns, std::uint16_t rows);
     /// SIGINT, SIGTERM, SIGKILL, SIGQUIT or SIGHUP, to the shell and its foreground job.
-    boost::asio::awaitable<Status> send_signal(std::string_view name);
+    boost::asio::awaitable<Status> send_signal(std::string_view name) {
+        return signal(std::string(name));
+    }
     /// Closes the connection now; a next() in flight ends with `cancelled`.
     void abort();
     /// Where the output that next() has handed out ends, counted from the first byte ever written.
@@ -82,6 +81,7 @@ class TerminalConnection {
 
   private:
     friend class Terminals;
+    boost::asio::awaitable<Status> signal(std::string name);
     struct State;
     explicit TerminalConnection(std::shared_ptr<State> state);
     std::shared_ptr<State> state_;

@@ -11,8 +11,6 @@ namespace opensandbox::sdk {
 ///   its Idempotency-Key makes one sandbox of both.
 /// Streams that have begun are not repeated.
 struct RetryPolicy {
-    RetryPolicy() = default;
-    explicit RetryPolicy(unsigned most) : attempts(most) {}
     /// Every request once.
     static RetryPolicy none() { return RetryPolicy(1); }
 

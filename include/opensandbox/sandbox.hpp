@@ -46,9 +46,6 @@ using TimePoint = std::chrono::sys_time<std::chrono::microseconds>;
 
 /// What to create. One of `image`, `snapshot_id` and `template_id` is set.
 struct CreateOptions {
-    CreateOptions() = default;
-    explicit CreateOptions(std::string image_reference) : image(std::move(image_reference)) {}
-
     std::string image;
     std::optional<RegistryAuth> image_auth;
     std::string snapshot_id;
@@ -76,8 +73,6 @@ struct CreateOptions {
 
 /// Copies of a sandbox. What is not set is as in the sandbox that is copied.
 struct ForkOptions {
-    ForkOptions() = default;
-    explicit ForkOptions(unsigned copies) : count(copies) {}
     unsigned count = 1;  ///< 1 to 100
     /// Until they are deleted by the server, at least 60 s; `no_timeout`: never.
     std::optional<std::chrono::seconds> timeout;
@@ -88,20 +83,17 @@ struct ForkOptions {
 };
 
 struct ConnectOptions {
-    ConnectOptions() = default;
     bool skip_health_check = false;
     std::chrono::milliseconds ready_timeout{30'000};
 };
 
 struct Platform {
-    Platform() = default;
     std::string os;
     std::string arch;
 };
 
 /// A sandbox as the server describes it.
 struct SandboxInfo {
-    SandboxInfo() = default;
     std::string id;
     std::string state;  ///< Pending, Running, Pausing, Paused, Resuming, Stopping, Terminated, …
     std::optional<std::string> reason;
@@ -120,7 +112,6 @@ struct SandboxInfo {
 };
 
 struct ListFilter {
-    ListFilter() = default;
     std::vector<std::string> states;              ///< any of them; empty: all
     std::map<std::string, std::string> metadata;  ///< all of them
     std::optional<unsigned> page;                 ///< from 1
@@ -128,7 +119,6 @@ struct ListFilter {
 };
 
 struct Pagination {
-    Pagination() = default;
     std::int64_t page = 1;
     std::int64_t page_size = 0;
     std::int64_t total_items = 0;
@@ -137,7 +127,6 @@ struct Pagination {
 };
 
 struct SandboxPage {
-    SandboxPage() = default;
     std::vector<SandboxInfo> items;
     Pagination pagination;
 };
@@ -145,7 +134,6 @@ struct SandboxPage {
 /// How to reach a port of a sandbox: `endpoint` without a scheme ("host:port/path") and the header
 /// fields that every request to it must carry.
 struct Endpoint {
-    Endpoint() = default;
     std::string endpoint;
     std::map<std::string, std::string> headers;
     /// Where the server says that the sandbox comes from ("template"); mostly empty.

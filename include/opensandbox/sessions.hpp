@@ -13,9 +13,6 @@ namespace opensandbox::sdk {
 
 /// One run in a shell that keeps its directory and exported variables from run to run.
 struct SessionRequest {
-    SessionRequest() = default;
-    explicit SessionRequest(std::string shell_text) : command(std::move(shell_text)) {}
-
     std::string command;                   ///< text for the shell; not empty
     std::string working_directory;         ///< for this run only, must exist; empty: where it is
     std::chrono::milliseconds timeout{0};  ///< ended after it; 0: no limit of ours

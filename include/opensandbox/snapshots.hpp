@@ -15,7 +15,6 @@ namespace opensandbox::sdk {
 
 /// The file system of a sandbox as it was, to start others from (CreateOptions::snapshot_id).
 struct SnapshotInfo {
-    SnapshotInfo() = default;
     std::string id;
     std::string sandbox_id;
     std::optional<std::string> name;
@@ -27,7 +26,6 @@ struct SnapshotInfo {
 };
 
 struct SnapshotFilter {
-    SnapshotFilter() = default;
     std::optional<std::string> sandbox_id;
     std::optional<std::string> name;  ///< exactly
     std::vector<std::string> states;  ///< any of them; empty: all
@@ -36,7 +34,6 @@ struct SnapshotFilter {
 };
 
 struct SnapshotPage {
-    SnapshotPage() = default;
     std::vector<SnapshotInfo> items;
     Pagination pagination;
 };

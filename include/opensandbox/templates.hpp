@@ -16,14 +16,12 @@ namespace opensandbox::sdk {
 
 /// When a sandbox that is to become a template is taken to be ready.
 struct TemplateReadiness {
-    TemplateReadiness() = default;
     std::optional<std::string> probe;  ///< "tcp://127.0.0.1:44772" or "cmd://COMMAND"
     std::optional<std::int64_t> warmup_seconds;
 };
 
 /// What to build. `image` and `publish` must be set; what is empty is the server's default.
 struct TemplateRequest {
-    TemplateRequest() = default;
     std::string image;
     std::string publish;  ///< where the artifacts go: "s3://bucket/path"
     std::map<std::string, std::string> resource_limits;
@@ -37,7 +35,6 @@ struct TemplateRequest {
 };
 
 struct TemplateInfo {
-    TemplateInfo() = default;
     std::string id;
     std::string image;
     std::string publish;
@@ -55,14 +52,12 @@ struct TemplateInfo {
 };
 
 struct TemplateFilter {
-    TemplateFilter() = default;
     std::map<std::string, std::string> metadata;  ///< all of them
     std::optional<unsigned> page;                 ///< from 1
     std::optional<unsigned> page_size;            ///< 1 to 200
 };
 
 struct TemplatePage {
-    TemplatePage() = default;
     std::vector<TemplateInfo> items;
     Pagination pagination;
 };

@@ -39,12 +39,12 @@ std::string Sha256::finish() {
     unsigned char raw[EVP_MAX_MD_SIZE];
     unsigned length = 0;
     must_hash(EVP_DigestFinal_ex(context_->md.get(), raw, &length));
-    constexpr char digits[] = "0123456789abcdef";
+    constexpr char kDigits[] = "0123456789abcdef";
     std::string hex;
     hex.reserve(std::size_t{2} * length);
     for (unsigned i = 0; i < length; ++i) {
-        hex += digits[raw[i] >> 4];
-        hex += digits[raw[i] & 15];
+        hex += kDigits[raw[i] >> 4];
+        hex += kDigits[raw[i] & 15];
     }
     return hex;
 }

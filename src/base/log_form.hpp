@@ -9,7 +9,6 @@ namespace opensandbox::log {
 /// The form that the egress contract (1.8) gives to JSON lines: they begin with `level`, `ts` (with
 /// milliseconds), `logger` and `msg`.
 struct NamedLogger {
-    explicit NamedLogger(std::string n) : name(std::move(n)) {}
     std::string name;
     /// In every line but those with a value of the same key; never in place of the four.
     std::vector<std::pair<std::string, std::string>> attributes;

@@ -37,10 +37,10 @@ Hidden hidden_at(std::string_view text, std::size_t at) {
 }
 
 void append_escape(std::string& out, unsigned code) {
-    constexpr char digits[] = "0123456789abcdef";
+    constexpr char kDigits[] = "0123456789abcdef";
     out += "\\u";
     for (int shift = 12; shift >= 0; shift -= 4)
-        out += digits[(code >> shift) & 15];
+        out += kDigits[(code >> shift) & 15];
 }
 
 bool is_plain(char c) {

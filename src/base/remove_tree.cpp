@@ -23,10 +23,10 @@ struct CloseDirectory {
 using DirectoryStream = std::unique_ptr<DIR, CloseDirectory>;
 
 DirectoryStream open_stream(int parent, const char* name) {
-    constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    int fd = ::openat(parent, name, flags);
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = ::openat(parent, name, kFlags);
     if (fd < 0 && errno == EACCES && ::fchmodat(parent, name, 0700, 0) == 0) {
-        fd = ::openat(parent, name, flags);
+        fd = ::openat(parent, name, kFlags);
     }
     if (fd < 0) return nullptr;
     DIR* stream = ::fdopendir(fd);

@@ -10,7 +10,7 @@ namespace {
 
 /// Runs of zeros are looked for in steps of this size, aligned in the file: shorter holes would
 /// scatter a file over the disk for little.
-constexpr std::uint64_t step = std::uint64_t{16} << 10;
+constexpr std::uint64_t kStep = std::uint64_t{16} << 10;
 
 Status write_at(int fd, std::span<const char> bytes, std::uint64_t offset) {
     while (!bytes.empty()) {
@@ -33,7 +33,7 @@ bool is_zero(std::span<const char> bytes) {
 std::uint64_t costly_bytes(std::span<const char> bytes) {
     std::uint64_t costly = 0;
     while (!bytes.empty()) {
-        const auto piece = bytes.first(std::min<std::size_t>(bytes.size(), step));
+        const auto piece = bytes.first(std::min<std::size_t>(bytes.size(), kStep));
         if (!is_zero(piece)) costly += piece.size();
         bytes = bytes.subspan(piece.size());
     }
@@ -51,7 +51,7 @@ Result<std::uint64_t> write_sparsely(int fd, std::span<const char> bytes, std::u
     };
     while (at < bytes.size()) {
         const std::size_t size =
-            std::min<std::size_t>(bytes.size() - at, step - (offset + at) % step);
+            std::min<std::size_t>(bytes.size() - at, kStep - (offset + at) % kStep);
         if (is_zero(bytes.subspan(at, size))) {
             if (auto ok = flush(); !ok) return ok.error();
             begun = at + size;

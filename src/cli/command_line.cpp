@@ -3,7 +3,6 @@
 #include "base/scope_exit.hpp"
 #include "cli/help.hpp"
 #include "cli/invocation.hpp"
-#include "cli/parse.hpp"
 #include "net/task.hpp"
 #include "version.hpp"
 

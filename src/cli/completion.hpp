@@ -10,7 +10,6 @@ namespace opensandbox::cli {
 
 /// What may stand at the end of a command line.
 struct Completion {
-    Completion() = default;
     std::vector<std::string> words;  ///< those that begin as the last word does
     bool sandbox_ids = false;        ///< also the ids of sandboxes that begin with `prefix`
     bool files = false;              ///< also local paths

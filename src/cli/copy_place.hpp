@@ -8,7 +8,6 @@ namespace opensandbox::cli {
 
 /// One end of a copy: a local path, or a path in a sandbox.
 struct CopyPlace {
-    CopyPlace() = default;
     std::string sandbox;  ///< empty: local
     std::string path;
     [[nodiscard]] bool remote() const { return !sandbox.empty(); }

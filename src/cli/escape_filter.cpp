@@ -1,4 +1,4 @@
-#include "cli/escape_filter.hpp"
+#include "cli/remote_shell.hpp"
 
 namespace opensandbox::cli {
 

@@ -1,6 +1,6 @@
 #include "cli/input_document.hpp"
 
-#include "cli/yaml_reader.hpp"
+#include "cli/document.hpp"
 #include "sdk/stdio/standard_streams.hpp"
 
 namespace opensandbox::cli {
@@ -33,10 +33,9 @@ sdk::Result<json::value> parse_either(std::string_view text) {
 
 }  // namespace
 
-Awaitable<sdk::Result<json::object>> read_input_object(Invocation& invocation,
-                                                       std::string_view option) {
+Awaitable<sdk::Result<json::object>> read_input_object(Invocation& invocation, std::string option) {
     const std::string path = invocation.arguments().get(option).value_or("");
-    const std::string what = std::string(option) + " " + (path == "-" ? "(standard input)" : path);
+    const std::string what = option + " " + (path == "-" ? "(standard input)" : path);
     auto source =
         path == "-" ? sdk::open_standard_input(invocation.executor()) : sdk::read_file(path);
     if (!source) co_return source.error().within(option);

@@ -1,4 +1,4 @@
-#include "cli/man_page.hpp"
+#include "cli/help.hpp"
 
 #include <algorithm>
 #include <cctype>

@@ -1,5 +1,4 @@
-#include "cli/parse.hpp"
-
+#include "cli/command_line.hpp"
 #include "options/line_reader.hpp"
 
 namespace opensandbox::cli {

@@ -1,6 +1,5 @@
-#include "cli/remote_code.hpp"
-
 #include "base/scope_exit.hpp"
+#include "cli/remote_run.hpp"
 #include "net/task.hpp"
 #include "sdk/stdio/output_queue.hpp"
 

@@ -20,9 +20,6 @@ using Interrupt = std::function<Awaitable<void>(std::string id)>;
 
 /// What one run shares between its stream and the signal handler.
 struct RunControl {
-    RunControl(sdk::EventStream& s, asio::any_io_executor ex, const Interrupt& i)
-        : stream(s), executor(std::move(ex)), interrupt(i) {}
-
     void stop(sdk::OutputQueue& output) {
         if (stopping) return;
         stopping = true;

@@ -1,13 +1,13 @@
 #pragma once
 
 #include "cli/invocation.hpp"
+#include "opensandbox/code.hpp"
 #include "opensandbox/commands.hpp"
 
 namespace opensandbox::cli {
 
 /// How a remote command ended for us.
 struct RemoteRun {
-    RemoteRun() = default;
     sdk::Execution execution;
     bool interrupted = false;  ///< by a signal to this process
     bool reader_gone = false;  ///< nobody reads our output any more
@@ -27,5 +27,17 @@ Awaitable<sdk::Result<RemoteRun>> pass_on(
 
 /// The exit code of the whole program after it; says on standard error why a command did not start.
 int finish_remote(Invocation& invocation, const RemoteRun& run);
+
+/// How a run of code ended for us.
+struct CodeRun {
+    bool raised = false;       ///< the code ended with an error, which was printed
+    bool interrupted = false;  ///< by a signal to this process
+    bool reader_gone = false;
+};
+
+/// Runs code and prints what it writes, its results and what it raises as they come. The first
+/// signal to this process interrupts the code, a second one ends the program.
+Awaitable<sdk::Result<CodeRun>> run_remote_code(Invocation& invocation, sdk::Code code,
+                                                sdk::CodeRequest request);
 
 }  // namespace opensandbox::cli

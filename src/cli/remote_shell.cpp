@@ -1,8 +1,7 @@
 #include "cli/remote_shell.hpp"
 
 #include "base/scope_exit.hpp"
-#include "cli/escape_filter.hpp"
-#include "cli/raw_terminal.hpp"
+#include "cli/terminal.hpp"
 #include "net/task.hpp"
 #include "sdk/stdio/output_queue.hpp"
 #include "sdk/stdio/standard_streams.hpp"
@@ -89,7 +88,6 @@ Awaitable<void> pass_input(std::shared_ptr<ShellState> state) {
 
 /// How one connection ended.
 struct Ended {
-    Ended() = default;
     std::optional<int> exit_code;
     bool taken_over = false;
     std::optional<sdk::Error> error;
@@ -166,11 +164,11 @@ Outcome after(Invocation& invocation, const ShellRequest& request, const ShellSt
 }
 
 Awaitable<Ended> keep_connected(Invocation& invocation, sdk::Terminals terminals,
-                                const ShellRequest& request, std::shared_ptr<ShellState> state,
+                                std::string session, std::shared_ptr<ShellState> state,
                                 sdk::OutputQueue& output, std::uint64_t since) {
     std::optional<std::uint64_t> lost_at;
     for (;;) {
-        auto connection = co_await attach(state, terminals, request.session, lost_at, since);
+        auto connection = co_await attach(state, terminals, session, lost_at, since);
         if (!connection || state->over) {
             Ended ended;
             if (!connection) ended.error = connection.error();
@@ -216,7 +214,8 @@ Awaitable<Outcome> run_remote_shell(Invocation& invocation, sdk::Terminals termi
     auto reading = net::spawn_cancellable(invocation.executor(), pass_input(state), "keystrokes");
 
     sdk::OutputQueue output(invocation.executor());
-    Ended ended = co_await keep_connected(invocation, terminals, request, state, output, since);
+    Ended ended =
+        co_await keep_connected(invocation, terminals, request.session, state, output, since);
     state->over = true;
     state->connected.notify();
     reading->emit(asio::cancellation_type::terminal);

@@ -1,4 +1,4 @@
-#include "cli/yaml_reader.hpp"
+#include "cli/document.hpp"
 
 #include <charconv>
 #include <yaml.h>

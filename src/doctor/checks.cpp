@@ -8,9 +8,9 @@ namespace opensandbox::doctor {
 
 namespace {
 
-constexpr std::uint64_t gib = std::uint64_t{1} << 30;
+constexpr std::uint64_t kGib = std::uint64_t{1} << 30;
 /// Ids of one sandbox.
-constexpr std::uint64_t ids_of_a_sandbox = 65'536;
+constexpr std::uint64_t kIdsOfASandbox = 65'536;
 
 Finding good(std::string name, std::string found, std::string follows = {}) {
     return {std::move(name), Level::good, std::move(found), std::move(follows)};
@@ -32,7 +32,7 @@ std::string join(const std::vector<std::string>& words) {
 }
 
 std::string in_gib(std::uint64_t bytes) {
-    return std::to_string(bytes / gib) + "." + std::to_string(bytes % gib * 10 / gib) + " GiB";
+    return std::to_string(bytes / kGib) + "." + std::to_string(bytes % kGib * 10 / kGib) + " GiB";
 }
 
 /// Major and minor number of "6.18.4-foo"; zeros when there are none.
@@ -60,8 +60,8 @@ std::string_view to_string(Level level) {
 }
 
 Finding check_kernel(const HostFacts& facts) {
-    constexpr std::array<int, 2> oldest{6, 13};
-    if (version_of(facts.kernel) >= oldest) return good("kernel", facts.kernel);
+    constexpr std::array<int, 2> kOldest{6, 13};
+    if (version_of(facts.kernel) >= kOldest) return good("kernel", facts.kernel);
     return blocking("kernel", facts.kernel,
                     "Linux 6.13 or newer is needed: overlayfs must take layers as descriptors");
 }
@@ -102,7 +102,7 @@ Finding check_subordinate_ids(const HostFacts& facts) {
                         "(usermod --add-subuids 100000-165535 --add-subgids 100000-165535 " +
                             facts.user + ")");
     }
-    if (least + 1 < ids_of_a_sandbox) {
+    if (least + 1 < kIdsOfASandbox) {
         return off(name, std::to_string(least) + " for " + facts.user,
                    "files of images that belong to higher ids cannot be unpacked");
     }
@@ -261,7 +261,7 @@ Finding check_state(const HostFacts& facts) {
 Finding check_space(const HostFacts& facts) {
     const std::string found =
         in_gib(facts.state.free_bytes) + " of " + in_gib(facts.state.total_bytes) + " free";
-    if (facts.state.free_bytes >= gib) return good("disk", found);
+    if (facts.state.free_bytes >= kGib) return good("disk", found);
     return off("disk", found, "creates and snapshots fail when it is full");
 }
 
@@ -284,9 +284,9 @@ Finding check_engines(const HostFacts& facts) {
 }
 
 Finding check_gvisor(const HostFacts& facts) {
-    constexpr const char* impossible = "secure_runtime.type = \"gvisor\" is not possible";
-    if (facts.runsc.empty()) return good("gVisor", "no runsc", impossible);
-    if (!facts.runsc_problem.empty()) return off("gVisor", facts.runsc_problem, impossible);
+    constexpr const char* kImpossible = "secure_runtime.type = \"gvisor\" is not possible";
+    if (facts.runsc.empty()) return good("gVisor", "no runsc", kImpossible);
+    if (!facts.runsc_problem.empty()) return off("gVisor", facts.runsc_problem, kImpossible);
     if (!facts.root) {
         return good("gVisor", facts.runsc,
                     "for root's server only: an ordinary user's sandboxes cannot run under it");
@@ -306,16 +306,16 @@ Finding check_buckets(const HostFacts& facts) {
 }
 
 std::vector<Finding> examine(const HostFacts& facts) {
-    constexpr std::array checks{check_kernel,          check_namespaces, check_user_namespaces,
-                                check_subordinate_ids, check_overlay,    check_id_shift,
-                                check_cgroups,         check_pause,      check_firewall,
-                                check_forwarding,      check_ipv6,       check_seccomp,
-                                check_landlock,        check_devices,    check_state,
-                                check_space,           check_open_files, check_engines,
-                                check_gvisor,          check_buckets};
+    constexpr std::array kChecks{check_kernel,          check_namespaces, check_user_namespaces,
+                                 check_subordinate_ids, check_overlay,    check_id_shift,
+                                 check_cgroups,         check_pause,      check_firewall,
+                                 check_forwarding,      check_ipv6,       check_seccomp,
+                                 check_landlock,        check_devices,    check_state,
+                                 check_space,           check_open_files, check_engines,
+                                 check_gvisor,          check_buckets};
     std::vector<Finding> findings;
-    findings.reserve(checks.size());
-    for (const auto& check : checks)
+    findings.reserve(kChecks.size());
+    for (const auto& check : kChecks)
         findings.push_back(check(facts));
     return findings;
 }

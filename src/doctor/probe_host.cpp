@@ -89,9 +89,9 @@ void probe_cgroups(HostFacts& facts) {
 void probe_network(HostFacts& facts) {
     const auto tried = in_child(try_firewall);
     if (!tried) facts.network.firewall_problem = tried.error().message();
-    constexpr const char* forwarding = "/proc/sys/net/ipv4/ip_forward";
-    facts.network.forwarding = read_file_or_empty(forwarding).starts_with("1");
-    facts.network.forwarding_fixed = ::access(forwarding, W_OK) != 0;
+    constexpr const char* kForwarding = "/proc/sys/net/ipv4/ip_forward";
+    facts.network.forwarding = read_file_or_empty(kForwarding).starts_with("1");
+    facts.network.forwarding_fixed = ::access(kForwarding, W_OK) != 0;
     const std::string ipv6 = "/proc/sys/net/ipv6/conf/all/";
     facts.network.ipv6 = read_file_or_empty(ipv6 + "disable_ipv6").starts_with("0");
     facts.network.way_out6 =

@@ -6,9 +6,9 @@
 namespace opensandbox::http {
 namespace {
 
-constexpr std::size_t max_size_line = 4096;
-constexpr std::size_t max_trailers = 16 * 1024;
-constexpr std::size_t max_size_digits = 15;
+constexpr std::size_t kMaxSizeLine = 4096;
+constexpr std::size_t kMaxTrailers = 16 * 1024;
+constexpr std::size_t kMaxSizeDigits = 15;
 
 enum class Line : std::uint8_t { complete, incomplete, malformed };
 
@@ -32,7 +32,7 @@ Line find_line(std::string_view bytes, std::size_t from, std::size_t limit, std:
 bool ChunkDecoder::read_size(std::string_view line) {
     std::string_view digits = line.substr(0, line.find_first_not_of("0123456789abcdefABCDEF"));
     std::string_view rest = line.substr(digits.size());
-    if (digits.empty() || digits.size() > max_size_digits) return false;
+    if (digits.empty() || digits.size() > kMaxSizeDigits) return false;
     // Blanks before an extension are allowed by the grammar ("bad whitespace"), not before CRLF.
     if (!rest.empty()) {
         auto mark = rest.find_first_not_of(" \t");
@@ -64,7 +64,7 @@ ChunkDecoder::Step ChunkDecoder::next(std::string_view bytes) {
                 expect_ = Expect::size_line;
                 break;
             case Expect::size_line: {
-                Line line = find_line(bytes, used, max_size_line, end);
+                Line line = find_line(bytes, used, kMaxSizeLine, end);
                 if (line == Line::incomplete) return {State::need_more, used};
                 if (line == Line::malformed || !read_size(bytes.substr(used, end - used))) {
                     return {State::malformed, used};
@@ -74,7 +74,7 @@ ChunkDecoder::Step ChunkDecoder::next(std::string_view bytes) {
                 break;
             }
             case Expect::trailer: {
-                std::size_t left = max_trailers - std::min(max_trailers, trailers_.size());
+                std::size_t left = kMaxTrailers - std::min(kMaxTrailers, trailers_.size());
                 Line line = find_line(bytes, used, left, end);
                 if (line == Line::incomplete) return {State::need_more, used};
                 if (line == Line::malformed || end - used > left) return {State::malformed, used};

@@ -3,7 +3,6 @@
 #include "base/scope_exit.hpp"
 #include "http/client_connection.hpp"
 #include "http/client_pool.hpp"
-#include "http/client_response.hpp"
 #include "http/serialize.hpp"
 
 #include <boost/asio/this_coro.hpp>
@@ -18,7 +17,7 @@ namespace {
 
 /// Content above this size is sent beside the wait for the response, so that a server that answers
 /// early and reads no further does not block us.
-constexpr std::size_t max_content_at_once = 256 * 1024;
+constexpr std::size_t kMaxContentAtOnce = 256 * 1024;
 
 Error aborted_error() {
     return {ErrorCode::cancelled, "the request was aborted"};
@@ -51,9 +50,9 @@ std::string host_field(const Origin& origin) {
 }
 
 bool is_idempotent(const RequestHead& head) {
-    constexpr std::array<std::string_view, 6> methods{"GET",    "HEAD",    "PUT",
-                                                      "DELETE", "OPTIONS", "TRACE"};
-    return std::find(methods.begin(), methods.end(), head.method) != methods.end() ||
+    constexpr std::array<std::string_view, 6> kMethods{"GET",    "HEAD",    "PUT",
+                                                       "DELETE", "OPTIONS", "TRACE"};
+    return std::find(kMethods.begin(), kMethods.end(), head.method) != kMethods.end() ||
            head.fields.has("Idempotency-Key");
 }
 
@@ -158,7 +157,7 @@ Awaitable<Result<ParsedResponse>> converse(Outgoing& out, ClientConnection& conn
     net::Stream& stream = *connection.input().stream;
     ClientRequest& request = out.request;
     ContentReader content(request.content);
-    bool beside = request.stream != nullptr || request.content.size() > max_content_at_once;
+    bool beside = request.stream != nullptr || request.content.size() > kMaxContentAtOnce;
     std::array<std::string_view, 2> pieces;
     pieces[0] = out.head;
     if (!beside) pieces[1] = request.content;
@@ -274,8 +273,8 @@ Client::~Client() {
     state_->pool->close();
 }
 
-Awaitable<ResponseResult> Client::send(const Origin& origin, ClientRequest request) {
-    Outgoing out(state_->pool, origin, std::move(request));
+Awaitable<ResponseResult> Client::send(Origin origin, ClientRequest request) {
+    Outgoing out(state_->pool, std::move(origin), std::move(request));
     // A cancelled caller must not unwind while a sender still borrows its body.
     bool throws = co_await asio::this_coro::throw_if_cancelled();
     co_await asio::this_coro::throw_if_cancelled(false);

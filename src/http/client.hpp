@@ -14,8 +14,6 @@ namespace opensandbox::http {
 
 /// Where a client connects: a host and port, over TCP or TLS, or a Unix socket path.
 struct Origin {
-    Origin() = default;
-    Origin(std::string h, std::uint16_t p) : host(std::move(h)), port(p) {}
     static Origin unix_socket(std::string path);
 
     std::string host;
@@ -104,8 +102,7 @@ class Client {
     /// `unavailable` when no connection could be made, `invalid_argument` when a file of its TLS
     /// settings is wrong, `timeout`, `bad_gateway` when it broke or
     /// answered garbage.
-    Awaitable<Result<std::unique_ptr<ClientResponse>>> send(const Origin& origin,
-                                                            ClientRequest request);
+    Awaitable<Result<std::unique_ptr<ClientResponse>>> send(Origin origin, ClientRequest request);
 
   private:
     struct State;

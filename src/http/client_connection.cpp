@@ -9,9 +9,9 @@
 namespace opensandbox::http {
 namespace {
 
-constexpr std::size_t head_fill = 8 * 1024;
-constexpr std::size_t body_piece = 64 * 1024;
-constexpr int max_interim_responses = 64;
+constexpr std::size_t kHeadFill = 8 * 1024;
+constexpr std::size_t kBodyPiece = 64 * 1024;
+constexpr int kMaxInterimResponses = 64;
 
 Error garbled(std::string_view reason) {
     return {ErrorCode::bad_gateway,
@@ -64,7 +64,7 @@ Awaitable<void> BodySender::run(std::shared_ptr<BodySender> self) {
 }
 
 Awaitable<void> BodySender::send() {
-    std::string piece(body_piece, '\0');
+    std::string piece(kBodyPiece, '\0');
     while (!stopped_) {
         auto count = co_await body_.read_some(piece);
         if (stopped_) co_return;
@@ -107,7 +107,7 @@ Awaitable<Result<std::size_t>> ClientConnection::receive_head_bytes(std::size_t 
             co_return garbled("its head is too large");
         }
         if (complete) co_return scanner.size();
-        auto count = co_await input_.fill(head_fill);
+        auto count = co_await input_.fill(kHeadFill);
         if (!count) {
             if (count.error().code() == ErrorCode::cancelled) co_return count.error();
             co_return Error(ErrorCode::bad_gateway, count.error().message());
@@ -121,7 +121,7 @@ Awaitable<Result<std::size_t>> ClientConnection::receive_head_bytes(std::size_t 
 }
 
 Awaitable<Result<ParsedResponse>> ClientConnection::receive_head(std::size_t max_head) {
-    for (int interim = 0; interim < max_interim_responses; ++interim) {
+    for (int interim = 0; interim < kMaxInterimResponses; ++interim) {
         auto size = co_await receive_head_bytes(max_head);
         if (!size) co_return size.error();
         ParsedResponse response;

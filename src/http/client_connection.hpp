@@ -7,8 +7,11 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 namespace opensandbox::http {
+
+class ClientPool;
 
 /// A request body on its way over a connection, sent by a coroutine of its own so that an early
 /// response is seen.
@@ -70,5 +73,14 @@ class ClientConnection {
     bool used_before_;
     bool answered_ = false;
 };
+
+/// A response whose head has arrived over `connection`. The connection goes back to the pool under
+/// `origin` once the body was read to its end, if `keep` allows it. `sender` is null or the request
+/// body still on its way.
+std::unique_ptr<ClientResponse> make_client_response(std::shared_ptr<ClientPool> pool,
+                                                     std::string origin,
+                                                     std::unique_ptr<ClientConnection> connection,
+                                                     ParsedResponse response, Framing framing,
+                                                     bool keep, std::shared_ptr<BodySender> sender);
 
 }  // namespace opensandbox::http

@@ -10,7 +10,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::size_t most_kept = 1024;
+constexpr std::size_t kMostKept = 1024;
 
 }  // namespace
 
@@ -18,7 +18,7 @@ ClientPool::ClientPool(asio::any_io_executor executor, ClientOptions options)
     : executor_(executor),
       options_(options),
       timer_(executor),
-      most_(std::min(most_kept, descriptor_limit() / 8)) {}
+      most_(std::min(kMostKept, descriptor_limit() / 8)) {}
 
 std::unique_ptr<net::Stream> ClientPool::take(const std::string& origin) {
     auto found = kept_.find(origin);
@@ -65,9 +65,9 @@ void ClientPool::close() {
 }
 
 void ClientPool::arm_sweep() {
-    constexpr std::chrono::milliseconds shortest{10};
+    constexpr std::chrono::milliseconds kShortest{10};
     sweeping_ = true;
-    timer_.expires_after(std::max(options_.idle_timeout / 2, shortest));
+    timer_.expires_after(std::max(options_.idle_timeout / 2, kShortest));
     timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& failure) {
         auto self = weak.lock();
         if (!failure && self && !self->closed_) self->sweep();

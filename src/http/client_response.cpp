@@ -1,5 +1,5 @@
-#include "http/client_response.hpp"
-
+#include "http/client_connection.hpp"
+#include "http/client_pool.hpp"
 #include "http/incoming_body.hpp"
 
 namespace opensandbox::http {

@@ -13,8 +13,6 @@ namespace opensandbox::http {
 
 /// What is left of a connection after an upgrade: the stream and the bytes already read from it.
 struct Upgraded {
-    Upgraded(std::unique_ptr<net::Stream> s, std::string b)
-        : stream(std::move(s)), buffered(std::move(b)) {}
     std::unique_ptr<net::Stream> stream;
     std::string buffered;
 };
@@ -43,7 +41,7 @@ class Exchange {
     /// body). Fails with `cancelled` when the client is gone.
     virtual Awaitable<Status> start(ResponseHead head) = 0;
     /// The same together with the first piece of the body, in one go.
-    virtual Awaitable<Status> start_with(ResponseHead head, std::string_view first) = 0;
+    virtual Awaitable<Status> start_with(ResponseHead head, std::string_view first_bytes) = 0;
     /// Sends one piece at once; returns when the kernel took it, so a slow reader slows the caller.
     virtual Awaitable<Status> write(std::string_view bytes) = 0;
     /// Sends the next `length` bytes of the body out of an open file from `offset`, by way of the
@@ -56,7 +54,7 @@ class Exchange {
     /// Ends the body, with the last chunk when chunked.
     virtual Awaitable<Status> finish() = 0;
     /// Sends the last piece and the end of the body in one go.
-    virtual Awaitable<Status> finish_with(std::string_view last) = 0;
+    virtual Awaitable<Status> finish_with(std::string_view last_bytes) = 0;
     /// Ends the body with fields behind it, where it is chunked; elsewhere they are dropped.
     virtual Awaitable<Status> finish_with_trailers(Fields trailers) = 0;
     [[nodiscard]] virtual bool started() const = 0;

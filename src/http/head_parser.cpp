@@ -8,11 +8,11 @@
 
 namespace opensandbox::http {
 
-const std::string_view too_many_fields = "too many header fields";
+const std::string_view kTooManyFields = "too many header fields";
 
 namespace {
 
-constexpr std::size_t max_method = 32;
+constexpr std::size_t kMaxMethod = 32;
 
 constexpr std::array<bool, 256> token_table() {
     std::array<bool, 256> table{};
@@ -32,8 +32,8 @@ constexpr std::array<bool, 256> value_table() {
     return table;
 }
 
-constexpr auto token_characters = token_table();
-constexpr auto value_characters = value_table();
+constexpr auto kTokenCharacters = token_table();
+constexpr auto kValueCharacters = value_table();
 
 bool all_in(const std::array<bool, 256>& table, std::string_view text) {
     for (char c : text) {
@@ -43,7 +43,7 @@ bool all_in(const std::array<bool, 256>& table, std::string_view text) {
 }
 
 bool is_target(std::string_view text) {
-    return !text.empty() && all_in(value_characters, text) &&
+    return !text.empty() && all_in(kValueCharacters, text) &&
            text.find_first_of(" \t") == std::string_view::npos;
 }
 
@@ -74,7 +74,7 @@ std::optional<std::string_view> parse_field(std::string_view line, Fields& out) 
     std::string_view name = line.substr(0, colon);
     if (!is_token(name)) return "malformed header name";
     std::string_view value = trim(line.substr(colon + 1));
-    if (!all_in(value_characters, value)) return "control character in a header value";
+    if (!all_in(kValueCharacters, value)) return "control character in a header value";
     out.add(std::string(name), std::string(value));
     return std::nullopt;
 }
@@ -129,7 +129,7 @@ std::optional<Refusal> parse_target(std::string_view target, RequestHead& out) {
 }  // namespace
 
 bool is_token(std::string_view text) {
-    return !text.empty() && all_in(token_characters, text);
+    return !text.empty() && all_in(kTokenCharacters, text);
 }
 
 HeadScanner::State HeadScanner::scan(std::string_view bytes) {
@@ -160,7 +160,7 @@ std::optional<std::string_view> parse_fields(std::string_view lines, Fields& out
     while (!lines.empty()) {
         std::string_view line = take_line(lines);
         if (line.empty()) break;
-        if (++count > max_field_count) return too_many_fields;
+        if (++count > kMaxFieldCount) return kTooManyFields;
         if (auto reason = parse_field(line, out)) return reason;
     }
     return std::nullopt;
@@ -174,7 +174,7 @@ std::optional<Refusal> parse_request_head(std::string_view head, RequestHead& ou
         return Refusal(400, "malformed request line");
     }
     std::string_view method = line.substr(0, first);
-    if (!is_token(method) || method.size() > max_method) {
+    if (!is_token(method) || method.size() > kMaxMethod) {
         return Refusal(400, "malformed request method");
     }
     int version = parse_version(line.substr(last + 1));
@@ -183,7 +183,7 @@ std::optional<Refusal> parse_request_head(std::string_view head, RequestHead& ou
     out.method = method;
     out.minor_version = version;
     if (auto reason = parse_fields(head, out.fields)) {
-        return Refusal(*reason == too_many_fields ? 431 : 400, *reason);
+        return Refusal(*reason == kTooManyFields ? 431 : 400, *reason);
     }
     std::size_t hosts = 0;
     for (const auto& entry : out.fields)
@@ -204,7 +204,7 @@ std::optional<std::string_view> parse_response_head(std::string_view head, Parse
         status = status * 10 + (line[i] - '0');
     }
     if (status < 100 || (line.size() > 12 && line[12] != ' ')) return "malformed status line";
-    if (!all_in(value_characters, line)) return "control character in the status line";
+    if (!all_in(kValueCharacters, line)) return "control character in the status line";
     out.head.status = status;
     out.minor_version = version;
     return parse_fields(head, out.head.fields);

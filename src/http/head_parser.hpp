@@ -12,7 +12,7 @@
 namespace opensandbox::http {
 
 /// Fields of one message; more are refused as too large.
-constexpr std::size_t max_field_count = 128;
+constexpr std::size_t kMaxFieldCount = 128;
 
 /// Looks for the empty line that ends a head while its bytes arrive, each byte once.
 class HeadScanner {
@@ -30,7 +30,6 @@ class HeadScanner {
 
 /// Why a request was refused: the status to answer with and a sentence.
 struct Refusal {
-    Refusal(int s, std::string_view r) : status(s), reason(r) {}
     int status;
     std::string_view reason;
 };
@@ -51,8 +50,8 @@ struct ParsedResponse {
 std::optional<std::string_view> parse_response_head(std::string_view head, ParsedResponse& out);
 
 /// Parses field lines up to and without the final empty line; the reason when they break a rule.
-/// `too_many` is returned for more than max_field_count.
-extern const std::string_view too_many_fields;
+/// `too_many` is returned for more than kMaxFieldCount.
+extern const std::string_view kTooManyFields;
 std::optional<std::string_view> parse_fields(std::string_view lines, Fields& out);
 
 /// How the end of a body is found.

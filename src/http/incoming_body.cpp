@@ -6,10 +6,10 @@
 namespace opensandbox::http {
 namespace {
 
-constexpr std::size_t min_fill = 4 * 1024;
-constexpr std::size_t max_fill = 16 * 1024;
+constexpr std::size_t kMinFill = 4 * 1024;
+constexpr std::size_t kMaxFill = 16 * 1024;
 /// Reads of at least this size go around the buffer.
-constexpr std::size_t direct_size = 4 * 1024;
+constexpr std::size_t kDirectSize = 4 * 1024;
 
 }  // namespace
 
@@ -84,7 +84,7 @@ Awaitable<Result<std::size_t>> IncomingBody::read_chunked(std::span<char> into) 
             co_return 0;
         }
         bool in_data = step.state == ChunkDecoder::State::data;
-        if (in_data && (!input_.buffer.empty() || into.size() >= direct_size)) {
+        if (in_data && (!input_.buffer.empty() || into.size() >= kDirectSize)) {
             auto piece = into.first(static_cast<std::size_t>(
                 std::min<std::uint64_t>(into.size(), chunks_.remaining())));
             auto count = co_await read_bytes(piece);
@@ -93,7 +93,7 @@ Awaitable<Result<std::size_t>> IncomingBody::read_chunked(std::span<char> into) 
             chunks_.take(*count);
             co_return *count;
         }
-        auto count = co_await input_.fill(std::clamp(into.size(), min_fill, max_fill));
+        auto count = co_await input_.fill(std::clamp(into.size(), kMinFill, kMaxFill));
         if (!count) co_return lost(count.error());
         if (*count == 0) co_return fail(errors_.lost, "the connection ended inside a body");
     }

@@ -37,7 +37,6 @@ class InputBuffer {
 
 /// A stream with the bytes already read from it.
 struct Input {
-    explicit Input(std::unique_ptr<net::Stream> s) : stream(std::move(s)) {}
     std::unique_ptr<net::Stream> stream;
     InputBuffer buffer;
 

@@ -23,9 +23,9 @@ Response json_response(int status, std::string body) {
 }
 
 Awaitable<Result<std::string>> read_all(BodyReader& body, std::size_t limit) {
-    constexpr std::size_t piece = 16 * 1024;
+    constexpr std::size_t kPiece = 16 * 1024;
     // A declared length is only a claim: more than this is allocated as the bytes arrive.
-    constexpr std::size_t trusted_length = 1024 * 1024;
+    constexpr std::size_t kTrustedLength = 1024 * 1024;
     limit = std::min(limit, SIZE_MAX / 4);
     auto too_large = [limit] {
         return Error(ErrorCode::too_large,
@@ -36,7 +36,7 @@ Awaitable<Result<std::string>> read_all(BodyReader& body, std::size_t limit) {
     // One byte more than may come, so that the last read sees the end without growing.
     std::string all;
     std::size_t filled = 0;
-    std::uint64_t first = declared ? std::min<std::uint64_t>(*declared, trusted_length) : piece;
+    std::uint64_t first = declared ? std::min<std::uint64_t>(*declared, kTrustedLength) : kPiece;
     all.resize(std::min(static_cast<std::size_t>(first), limit) + 1);
     while (true) {
         auto count = co_await body.read_some(std::span<char>(all).subspan(filled));

@@ -1,8 +1,9 @@
 #include "http/multipart.hpp"
 
-#include "http/form_parameters.hpp"
+#include "http/fields.hpp"
 #include "http/head_parser.hpp"
 #include "http/input_buffer.hpp"
+#include "http/message.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -10,13 +11,51 @@
 namespace opensandbox::http {
 namespace {
 
-constexpr std::size_t max_part_fields = 16 * 1024;
-constexpr std::size_t max_parts = 1000;
-constexpr std::size_t max_boundary = 200;
-constexpr std::size_t fill_size = 64 * 1024;
+constexpr std::size_t kMaxPartFields = 16 * 1024;
+constexpr std::size_t kMaxParts = 1000;
+constexpr std::size_t kMaxBoundary = 200;
+constexpr std::size_t kFillSize = 64 * 1024;
 
 Error malformed(std::string_view what) {
     return {ErrorCode::protocol, "malformed multipart body: " + std::string(what)};
+}
+
+bool is_blank(char c) {
+    return c == ' ' || c == '\t';
+}
+
+/// Takes a quoted string without its quotes off the front of `rest`.
+std::string take_quoted(std::string_view& rest) {
+    std::string text;
+    std::size_t i = 1;
+    for (; i < rest.size() && rest[i] != '"'; ++i) {
+        bool escape =
+            rest[i] == '\\' && i + 1 < rest.size() && (rest[i + 1] == '"' || rest[i + 1] == '\\');
+        if (escape) ++i;
+        text += rest[i];
+    }
+    rest.remove_prefix(i < rest.size() ? i + 1 : rest.size());
+    return text;
+}
+
+std::string take_value(std::string_view& rest) {
+    while (!rest.empty() && is_blank(rest.front()))
+        rest.remove_prefix(1);
+    if (!rest.empty() && rest.front() == '"') return take_quoted(rest);
+    auto end = rest.find(';');
+    std::string text(trim(rest.substr(0, end)));
+    rest.remove_prefix(end == std::string_view::npos ? rest.size() : end);
+    return text;
+}
+
+/// `UTF-8'language'percent-encoded`; empty when it is something else.
+std::optional<std::string> decode_extended(std::string_view text) {
+    auto first = text.find('\'');
+    if (first == std::string_view::npos) return std::nullopt;
+    auto second = text.find('\'', first + 1);
+    if (second == std::string_view::npos) return std::nullopt;
+    if (!equal_ignoring_case(text.substr(0, first), "UTF-8")) return std::nullopt;
+    return percent_decode(text.substr(second + 1));
 }
 
 }  // namespace
@@ -44,7 +83,7 @@ struct MultipartReader::State {
 
 /// Reads more; the end of the body is an error here.
 Awaitable<Status> MultipartReader::State::fill() {
-    auto count = co_await body.read_some(buffer.prepare(fill_size).first(fill_size));
+    auto count = co_await body.read_some(buffer.prepare(kFillSize).first(kFillSize));
     if (!count) co_return count.error();
     if (*count == 0) co_return malformed("it ends before its last boundary");
     buffer.commit(*count);
@@ -97,7 +136,7 @@ Awaitable<Result<std::optional<PartHead>>> MultipartReader::State::read_head() {
         ended = true;
         co_return std::nullopt;
     }
-    if (++parts > max_parts) co_return malformed("it has more than 1000 parts");
+    if (++parts > kMaxParts) co_return malformed("it has more than 1000 parts");
     // The rest of the delimiter's line may hold blanks only.
     while (buffer.view().front() == ' ' || buffer.view().front() == '\t') {
         buffer.consume(1);
@@ -109,10 +148,10 @@ Awaitable<Result<std::optional<PartHead>>> MultipartReader::State::read_head() {
     HeadScanner scanner;
     HeadScanner::State state = HeadScanner::State::incomplete;
     while (true) {
-        auto view = buffer.view().substr(0, max_part_fields);
+        auto view = buffer.view().substr(0, kMaxPartFields);
         state = scanner.scan(view);
         if (state != HeadScanner::State::incomplete) break;
-        if (view.size() == max_part_fields)
+        if (view.size() == kMaxPartFields)
             co_return malformed("the fields of a part are too large");
         auto filled = co_await fill();
         if (!filled) co_return filled.error();
@@ -142,7 +181,7 @@ Result<MultipartReader> MultipartReader::open(std::string_view content_type, Bod
         return Error(ErrorCode::invalid_argument, "the body is not multipart/form-data");
     }
     auto boundary = form_parameter(content_type, "boundary");
-    bool usable = boundary && !boundary->empty() && boundary->size() <= max_boundary &&
+    bool usable = boundary && !boundary->empty() && boundary->size() <= kMaxBoundary &&
                   boundary->find_first_of("\r\n") == std::string::npos;
     if (!usable)
         return Error(ErrorCode::invalid_argument, "multipart/form-data without a boundary");
@@ -164,6 +203,32 @@ Awaitable<Result<std::size_t>> MultipartReader::read_some(std::span<char> into) 
     bool readable = !state.ended && state.in_part && state.parts > 0 && !into.empty();
     if (!readable) co_return 0;
     co_return co_await state.read_content(into);
+}
+
+std::optional<std::string> form_parameter(std::string_view value, std::string_view name) {
+    std::optional<std::string> plain;
+    auto mark = value.find(';');
+    std::string_view rest =
+        mark == std::string_view::npos ? std::string_view() : value.substr(mark);
+    while (!rest.empty()) {
+        // Anything odd between two parameters is skipped.
+        auto start = rest.find(';');
+        if (start == std::string_view::npos) break;
+        rest.remove_prefix(start + 1);
+        auto end = rest.find_first_of("=;");
+        if (end == std::string_view::npos) break;
+        if (rest[end] == ';') continue;
+        std::string_view key = trim(rest.substr(0, end));
+        rest.remove_prefix(end + 1);
+        std::string text = take_value(rest);
+        if (equal_ignoring_case(key, name)) {
+            if (!plain) plain = std::move(text);
+        } else if (!key.empty() && key.back() == '*' &&
+                   equal_ignoring_case(key.substr(0, key.size() - 1), name)) {
+            if (auto extended = decode_extended(text)) return extended;
+        }
+    }
+    return plain;
 }
 
 }  // namespace opensandbox::http

@@ -48,7 +48,7 @@ std::optional<std::string> percent_decode(std::string_view text, bool plus_is_sp
 }
 
 std::string percent_encode(std::string_view text, std::string_view keep) {
-    constexpr std::string_view digits = "0123456789ABCDEF";
+    constexpr std::string_view kDigits = "0123456789ABCDEF";
     std::string out;
     out.reserve(text.size());
     for (char c : text) {
@@ -58,8 +58,8 @@ std::string percent_encode(std::string_view text, std::string_view keep) {
         }
         auto byte = static_cast<unsigned char>(c);
         out += '%';
-        out += digits[byte >> 4];
-        out += digits[byte & 15];
+        out += kDigits[byte >> 4];
+        out += kDigits[byte & 15];
     }
     return out;
 }

@@ -10,18 +10,18 @@
 namespace opensandbox::http {
 namespace {
 
-constexpr std::size_t min_piece = 4 * 1024;
-constexpr std::size_t max_piece = 64 * 1024;
+constexpr std::size_t kMinPiece = 4 * 1024;
+constexpr std::size_t kMaxPiece = 64 * 1024;
 
 /// Fields that concern one connection only (RFC 9110 section 7.6.1).
-constexpr std::array<std::string_view, 8> hop_by_hop{
+constexpr std::array<std::string_view, 8> kHopByHop{
     "Connection", "Keep-Alive", "Proxy-Authenticate", "Proxy-Authorization",
     "TE",         "Trailer",    "Transfer-Encoding",  "Upgrade"};
 
 Fields end_to_end_fields(const Fields& fields) {
     Fields kept;
     for (const auto& [name, value] : fields) {
-        bool hop = std::any_of(hop_by_hop.begin(), hop_by_hop.end(), [&](std::string_view known) {
+        bool hop = std::any_of(kHopByHop.begin(), kHopByHop.end(), [&](std::string_view known) {
             return equal_ignoring_case(name, known);
         });
         // Framing is ours to decide: a Connection field that names it does not take it away.
@@ -33,7 +33,7 @@ Fields end_to_end_fields(const Fields& fields) {
 
 /// Trailers without what only a head may say (RFC 9110 section 6.5.1).
 Fields passable_trailers(Fields trailers) {
-    for (std::string_view name : hop_by_hop)
+    for (std::string_view name : kHopByHop)
         trailers.erase(name);
     for (std::string_view name : {"Content-Length", "Content-Type", "Content-Encoding",
                                   "Content-Range", "Host", "Authorization", "Cookie", "Set-Cookie"})
@@ -95,22 +95,23 @@ ClientRequest make_request(Exchange& exchange, const Forwarding& forwarding) {
     return request;
 }
 
-Awaitable<void> report_failure(Exchange& exchange, const Forwarding& forwarding, Error error) {
-    Response response;
-    if (forwarding.render_error) {
-        response = forwarding.render_error(error);
-    } else {
-        std::string_view code = error.wire();
-        if (code.empty()) code = "GENERAL::UNKNOWN_ERROR";
-        response = json_response(status_of(error.code()), error_body(code, error.message()));
-    }
-    co_await exchange.respond(std::move(response));
+Response failure_response(const Forwarding& forwarding, const Error& error) {
+    if (forwarding.render_error) return forwarding.render_error(error);
+    std::string_view code = error.wire();
+    if (code.empty()) code = "GENERAL::UNKNOWN_ERROR";
+    return json_response(status_of(error.code()), error_body(code, error.message()));
+}
+
+ResponseHead passed_head(const ClientResponse& response, const Forwarding& forwarding) {
+    ResponseHead head(response.head().status, end_to_end_fields(response.head().fields));
+    if (forwarding.edit_response) forwarding.edit_response(head);
+    return head;
 }
 
 /// Passes the body on as it comes. False when it broke off.
 Awaitable<bool> pump(BodyReader& from, Exchange& to) {
     // Small while little flows, so that many quiet streams cost little.
-    std::size_t size = min_piece;
+    std::size_t size = kMinPiece;
     auto piece = std::make_unique_for_overwrite<char[]>(size);
     while (true) {
         auto count = co_await from.read_some(std::span(piece.get(), size));
@@ -118,18 +119,15 @@ Awaitable<bool> pump(BodyReader& from, Exchange& to) {
         if (*count == 0) co_return true;
         auto written = co_await to.write(std::string_view(piece.get(), *count));
         if (!written) co_return false;
-        if (*count == size && size < max_piece) {
+        if (*count == size && size < kMaxPiece) {
             size *= 4;
             piece = std::make_unique_for_overwrite<char[]>(size);
         }
     }
 }
 
-Awaitable<void> pass_upgrade(Exchange& exchange, ClientResponse& response,
-                             const Forwarding& forwarding) {
-    ResponseHead head(101, end_to_end_fields(response.head().fields));
+Awaitable<void> pass_upgrade(Exchange& exchange, ClientResponse& response, ResponseHead head) {
     auto protocol = response.head().fields.get("Upgrade").value_or("websocket");
-    if (forwarding.edit_response) forwarding.edit_response(head);
     head.fields.add("Connection", "Upgrade");
     head.fields.add("Upgrade", std::string(protocol));
     auto started = co_await exchange.start(std::move(head));
@@ -153,11 +151,8 @@ Awaitable<void> pass_whole(Exchange& exchange, ClientResponse& response, Respons
     if (started) co_await exchange.finish();
 }
 
-Awaitable<void> pass_response(Exchange& exchange, ClientResponse& response,
-                              const Forwarding& forwarding) {
-    ResponseHead head(response.head().status, end_to_end_fields(response.head().fields));
-    if (forwarding.edit_response) forwarding.edit_response(head);
-    if (auto rest = response.received_rest(); rest && *rest <= max_piece) {
+Awaitable<void> pass_response(Exchange& exchange, ClientResponse& response, ResponseHead head) {
+    if (auto rest = response.received_rest(); rest && *rest <= kMaxPiece) {
         co_return co_await pass_whole(exchange, response, std::move(head), *rest);
     }
     auto started = co_await exchange.start(std::move(head));
@@ -193,7 +188,7 @@ Awaitable<void> forward(Exchange& exchange, Client& client, Forwarding forwardin
     }
     if (!response) {
         link->over = true;
-        co_await report_failure(exchange, forwarding, response.error());
+        co_await exchange.respond(failure_response(forwarding, response.error()));
         co_return;
     }
     ClientResponse& answer = **response;
@@ -202,16 +197,16 @@ Awaitable<void> forward(Exchange& exchange, Client& client, Forwarding forwardin
     if (forwarding.failure_in) failure = forwarding.failure_in(answer.head());
     if (failure) {
         link->over = true;
-        co_await report_failure(exchange, forwarding, *failure);
+        co_await exchange.respond(failure_response(forwarding, *failure));
     } else if (answer.head().status == 101 && upgrading) {
         link->over = true;
-        co_await pass_upgrade(exchange, answer, forwarding);
+        co_await pass_upgrade(exchange, answer, passed_head(answer, forwarding));
     } else if (answer.head().status == 101) {
         link->over = true;
-        co_await report_failure(exchange, forwarding,
-                                Error(ErrorCode::bad_gateway, "the backend switched protocols"));
+        const Error switched(ErrorCode::bad_gateway, "the backend switched protocols");
+        co_await exchange.respond(failure_response(forwarding, switched));
     } else {
-        co_await pass_response(exchange, answer, forwarding);
+        co_await pass_response(exchange, answer, passed_head(answer, forwarding));
     }
     link->over = true;
     link->receiving = nullptr;

@@ -10,7 +10,7 @@
 namespace opensandbox::http {
 namespace {
 
-constexpr std::string_view forbidden("\r\n\0", 3);
+constexpr std::string_view kForbidden("\r\n\0", 3);
 
 void append_number(std::string& out, std::uint64_t number, int base = 10) {
     char digits[20];
@@ -45,9 +45,9 @@ void append_field(std::string& out, std::string_view name, std::string_view valu
     out += ": ";
     auto start = out.size();
     out += value;
-    if (value.find_first_of(forbidden) != std::string_view::npos) {
+    if (value.find_first_of(kForbidden) != std::string_view::npos) {
         for (auto i = start; i < out.size(); ++i) {
-            if (forbidden.find(out[i]) != std::string_view::npos) out[i] = ' ';
+            if (kForbidden.find(out[i]) != std::string_view::npos) out[i] = ' ';
         }
     }
     out += "\r\n";
@@ -70,12 +70,12 @@ std::string_view HttpDate::now() {
     if (second != second_) {
         std::tm parts{};
         ::gmtime_r(&second, &parts);
-        constexpr const char* days[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
-        constexpr const char* months[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
-                                          "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
+        constexpr const char* kDays[] = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
+        constexpr const char* kMonths[] = {"Jan", "Feb", "Mar", "Apr", "May", "Jun",
+                                           "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"};
         char text[64];
         int size = std::snprintf(text, sizeof(text), "%s, %02d %s %04d %02d:%02d:%02d GMT",
-                                 days[parts.tm_wday], parts.tm_mday, months[parts.tm_mon],
+                                 kDays[parts.tm_wday], parts.tm_mday, kMonths[parts.tm_mon],
                                  parts.tm_year + 1900, parts.tm_hour, parts.tm_min, parts.tm_sec);
         text_.assign(text, static_cast<std::size_t>(size));
         second_ = second;

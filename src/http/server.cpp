@@ -13,15 +13,15 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-constexpr milliseconds max_sweep_interval{1000};
-constexpr milliseconds min_sweep_interval{5};
+constexpr milliseconds kMaxSweepInterval{1000};
+constexpr milliseconds kMinSweepInterval{5};
 /// How long an exchange runs before its client is watched.
-constexpr milliseconds watch_delay{20};
+constexpr milliseconds kWatchDelay{20};
 /// How long drain() waits for handlers to notice that their connection was cut.
-constexpr milliseconds cut_grace{1000};
+constexpr milliseconds kCutGrace{1000};
 /// How long one that was cut to make room has until another one is cut.
-constexpr milliseconds leave_time{100};
-constexpr std::size_t least_connections = 8;
+constexpr milliseconds kLeaveTime{100};
+constexpr std::size_t kLeastConnections = 8;
 
 Awaitable<void> accept_connections(std::shared_ptr<ServerCore> core,
                                    std::shared_ptr<net::Listener> listener) {
@@ -52,7 +52,7 @@ ServerCore::ServerCore(asio::any_io_executor e, Handler h, ServerOptions o)
       watch_timer_(e),
       sweep_timer_(e) {
     // The other half is for what requests need themselves.
-    std::size_t most = std::max(descriptor_limit() / 2, least_connections);
+    std::size_t most = std::max(descriptor_limit() / 2, kLeastConnections);
     options.max_connections = std::min(options.max_connections, most);
 }
 
@@ -104,7 +104,7 @@ Awaitable<void> ServerCore::await_room() {
     while (!draining && open.size() >= options.max_connections) {
         if (leaving_ == 0 || !in_time) make_room();
         full_ = true;
-        in_time = co_await room.wait_for(leave_time);
+        in_time = co_await room.wait_for(kLeaveTime);
         full_ = false;
     }
 }
@@ -126,7 +126,7 @@ void ServerCore::watch_soon(std::shared_ptr<ServerConnection> connection) {
     std::uint64_t epoch = connection->epoch();
     watchers_.push_back({connection, epoch});
     if (watchers_.size() > 1) return;
-    watch_timer_.expires_after(watch_delay);
+    watch_timer_.expires_after(kWatchDelay);
     watch_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& failure) {
         auto self = weak.lock();
         if (!failure && self) self->start_watches();
@@ -142,9 +142,9 @@ void ServerCore::start_watches() {
 
 void ServerCore::arm_sweep() {
     auto interval =
-        std::min({options.idle_timeout / 4, options.head_timeout / 4, max_sweep_interval});
+        std::min({options.idle_timeout / 4, options.head_timeout / 4, kMaxSweepInterval});
     sweeping_ = true;
-    sweep_timer_.expires_after(std::max(interval, min_sweep_interval));
+    sweep_timer_.expires_after(std::max(interval, kMinSweepInterval));
     sweep_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& failure) {
         auto self = weak.lock();
         if (!failure && self && self->sweeping_) self->sweep();
@@ -194,7 +194,7 @@ Awaitable<void> Server::drain(milliseconds grace) {
         co_await core->changed.wait_for(left);
     }
     core->cut_all();
-    end = steady_clock::now() + cut_grace;
+    end = steady_clock::now() + kCutGrace;
     while (!core->open.empty()) {
         auto left = end - steady_clock::now();
         if (left <= left.zero()) break;

@@ -12,12 +12,12 @@ namespace {
 
 using std::chrono::steady_clock;
 
-constexpr std::size_t head_fill = 4 * 1024;
+constexpr std::size_t kHeadFill = 4 * 1024;
 /// Bytes kept while a handler watches its client; a client that sends more is not watched further.
-constexpr std::size_t max_watched_bytes = 64 * 1024;
-constexpr std::chrono::seconds linger_time{2};
-constexpr std::uint64_t linger_bytes = 16 * 1024 * 1024;
-constexpr auto no_deadline = steady_clock::time_point::max();
+constexpr std::size_t kMaxWatchedBytes = 64 * 1024;
+constexpr std::chrono::seconds kLingerTime{2};
+constexpr std::uint64_t kLingerBytes = 16 * 1024 * 1024;
+constexpr auto kNoDeadline = steady_clock::time_point::max();
 
 /// What an upgrade hands out: the stream, still known to the server so that a drain closes it.
 class UpgradedStream final : public net::Stream, public Tracked {
@@ -53,7 +53,7 @@ class UpgradedStream final : public net::Stream, public Tracked {
     Awaitable<Status> write_in_time(std::span<const std::string_view> pieces) {
         deadline = steady_clock::now() + send_timeout_;
         auto written = co_await stream_->write_all(pieces);
-        deadline = no_deadline;
+        deadline = kNoDeadline;
         co_return written;
     }
 
@@ -105,7 +105,7 @@ Awaitable<bool> ServerConnection::receive_first() {
     deadline = steady_clock::now() + core_->options.idle_timeout;
     idle_ = young_ = true;
     resting_ = false;
-    auto count = co_await input_.fill(head_fill);
+    auto count = co_await input_.fill(kHeadFill);
     if (!count && resting_ && !closed_) {
         input_.buffer.release();
         co_await input_.stream->wait_readable();
@@ -128,7 +128,7 @@ void ServerConnection::begin_send() {
 }
 
 void ServerConnection::end_send() {
-    if (!authorized_ && core_->options.tells_authorized) deadline = no_deadline;
+    if (!authorized_ && core_->options.tells_authorized) deadline = kNoDeadline;
 }
 
 Awaitable<std::size_t> ServerConnection::receive_head() {
@@ -155,10 +155,10 @@ Awaitable<std::size_t> ServerConnection::receive_head() {
             co_return 0;
         }
         if (complete) break;
-        auto count = co_await input_.fill(head_fill);
+        auto count = co_await input_.fill(kHeadFill);
         if (!count || *count == 0) co_return 0;
     }
-    deadline = no_deadline;
+    deadline = kNoDeadline;
     co_return scanner.size();
 }
 
@@ -203,7 +203,7 @@ Awaitable<bool> ServerConnection::serve_request(std::size_t head_size) {
 }
 
 Awaitable<void> ServerConnection::refuse(Refusal refusal) {
-    deadline = steady_clock::now() + linger_time;
+    deadline = steady_clock::now() + kLingerTime;
     std::string body = error_body("GENERAL::UNKNOWN_ERROR", refusal.reason);
     std::string out;
     append_status_line(out, refusal.status);
@@ -218,12 +218,12 @@ Awaitable<void> ServerConnection::refuse(Refusal refusal) {
 }
 
 Awaitable<void> ServerConnection::linger() {
-    deadline = steady_clock::now() + linger_time;
+    deadline = steady_clock::now() + kLingerTime;
     input_.stream->shutdown_send();
     input_.buffer.take();
     std::uint64_t dropped = 0;
-    while (dropped < linger_bytes) {
-        auto count = co_await input_.fill(head_fill);
+    while (dropped < kLingerBytes) {
+        auto count = co_await input_.fill(kHeadFill);
         if (!count || *count == 0) co_return;
         dropped += *count;
         input_.buffer.consume(*count);
@@ -232,10 +232,10 @@ Awaitable<void> ServerConnection::linger() {
 
 Awaitable<void> ServerConnection::watch(std::shared_ptr<ServerConnection> self) {
     auto& watch = *self->watch_;
-    while (!watch.stop && self->input_.buffer.size() < max_watched_bytes) {
+    while (!watch.stop && self->input_.buffer.size() < kMaxWatchedBytes) {
         co_await self->input_.stream->wait_readable();
         if (watch.stop) break;
-        auto count = co_await self->input_.fill(head_fill);
+        auto count = co_await self->input_.fill(kHeadFill);
         if (count && *count > 0) continue;
         bool interrupted = watch.stop && !count && count.error().code() == ErrorCode::cancelled;
         if (!interrupted) {

@@ -12,10 +12,10 @@ namespace opensandbox::http {
 namespace {
 
 /// What is left of a request body is read and dropped up to this size; past it the connection ends.
-constexpr std::uint64_t max_dropped_body = 64 * 1024;
-constexpr std::chrono::seconds max_drop_time{5};
+constexpr std::uint64_t kMaxDroppedBody = 64 * 1024;
+constexpr std::chrono::seconds kMaxDropTime{5};
 /// Bytes of a file sent in one go: what a slow disk may cost a thread that others wait for.
-constexpr std::size_t file_piece = 1024 * 1024;
+constexpr std::size_t kFilePiece = 1024 * 1024;
 
 bool is_bodiless(int status) {
     return status < 200 || status == 204 || status == 304;
@@ -74,7 +74,7 @@ bool ServerExchange::may_keep_connection(const Fields& fields) const {
     if (fields.has_token("Connection", "close")) return false;
     // The client waits for leave to send its body; whether it sends it now cannot be known.
     if (body_.before_first_read) return false;
-    return !body_.broken() && (!body_.length_known() || body_.remaining() <= max_dropped_body);
+    return !body_.broken() && (!body_.length_known() || body_.remaining() <= kMaxDroppedBody);
 }
 
 /// The head as it goes out. `length` empty: framing by marking_.
@@ -122,9 +122,9 @@ Awaitable<Status> ServerExchange::send(std::span<const std::string_view> pieces)
 }
 
 Awaitable<Status> ServerExchange::send_continue() {
-    constexpr std::string_view interim = "HTTP/1.1 100 Continue\r\n\r\n";
+    constexpr std::string_view kInterim = "HTTP/1.1 100 Continue\r\n\r\n";
     if (phase_ != Phase::fresh) co_return Status();
-    co_return co_await send(std::span(&interim, 1));
+    co_return co_await send(std::span(&kInterim, 1));
 }
 
 Awaitable<void> ServerExchange::respond(Response response) {
@@ -158,7 +158,7 @@ Awaitable<Status> ServerExchange::start(ResponseHead head) {
     return start_with(std::move(head), {});
 }
 
-Awaitable<Status> ServerExchange::start_with(ResponseHead head, std::string_view first) {
+Awaitable<Status> ServerExchange::start_with(ResponseHead head, std::string_view first_bytes) {
     if (phase_ != Phase::fresh) co_return Error(ErrorCode::internal, "the answer already started");
     if (head.status == 101) {
         connection_->on_gone(nullptr);
@@ -181,11 +181,10 @@ Awaitable<Status> ServerExchange::start_with(ResponseHead head, std::string_view
         keep_ = false;
     }
     std::string out = compose(head, length);
-    co_return co_await send_piece(out, first, false);
+    co_return co_await send_piece(std::move(out), first_bytes, false);
 }
 
-Awaitable<Status> ServerExchange::send_piece(std::string_view before, std::string_view bytes,
-                                             bool last) {
+Awaitable<Status> ServerExchange::send_piece(std::string head, std::string_view bytes, bool last) {
     if (lost_) co_return gone();
     if (head_only_ || marking_ == Marking::none) bytes = {};
     if (marking_ == Marking::length && bytes.size() > declared_ - bytes_sent_) {
@@ -198,7 +197,7 @@ Awaitable<Status> ServerExchange::send_piece(std::string_view before, std::strin
     bool chunked = marking_ == Marking::chunked && !head_only_;
     std::string prefix;
     std::array<std::string_view, 5> pieces;
-    pieces[0] = before;
+    pieces[0] = head;
     pieces[2] = bytes;
     if (chunked && !bytes.empty()) {
         prefix = chunk_prefix(bytes.size());
@@ -206,7 +205,7 @@ Awaitable<Status> ServerExchange::send_piece(std::string_view before, std::strin
         pieces[3] = "\r\n";
     }
     if (chunked && last) pieces[4] = "0\r\n\r\n";
-    bool nothing = before.empty() && bytes.empty() && pieces[4].empty();
+    bool nothing = head.empty() && bytes.empty() && pieces[4].empty();
     if (!nothing) {
         auto sent = co_await send(pieces);
         if (!sent) co_return sent;
@@ -242,7 +241,7 @@ Awaitable<Result<std::uint64_t>> ServerExchange::send_file(std::shared_ptr<const
     auto socket = std::make_shared<const UniqueFd>(std::move(*output));
     std::uint64_t sent = 0;
     while (sent < length) {
-        std::size_t size = std::min<std::uint64_t>(file_piece, length - sent);
+        std::size_t size = std::min<std::uint64_t>(kFilePiece, length - sent);
         std::function<Result<std::size_t>()> piece = [socket, file, size, at = offset + sent] {
             return net::send_from_file(socket->get(), file->get(), at, size);
         };
@@ -277,11 +276,11 @@ Awaitable<Status> ServerExchange::finish() {
     return finish_with({});
 }
 
-Awaitable<Status> ServerExchange::finish_with(std::string_view last) {
+Awaitable<Status> ServerExchange::finish_with(std::string_view last_bytes) {
     if (phase_ != Phase::streaming) {
         co_return Error(ErrorCode::internal, "no answer is being streamed");
     }
-    co_return co_await send_piece({}, last, true);
+    co_return co_await send_piece({}, last_bytes, true);
 }
 
 Awaitable<Status> ServerExchange::finish_with_trailers(Fields trailers) {
@@ -316,10 +315,10 @@ Upgraded ServerExchange::upgrade() {
 Awaitable<bool> ServerExchange::drop_rest_of_body() {
     if (body_.done()) co_return true;
     if (body_.before_first_read) co_return false;
-    connection_->deadline = std::chrono::steady_clock::now() + max_drop_time;
+    connection_->deadline = std::chrono::steady_clock::now() + kMaxDropTime;
     std::string scratch(16 * 1024, '\0');
     std::uint64_t dropped = 0;
-    while (dropped <= max_dropped_body) {
+    while (dropped <= kMaxDroppedBody) {
         auto count = co_await body_.read_some(scratch);
         if (!count) co_return false;
         if (*count == 0 || body_.done()) co_return true;

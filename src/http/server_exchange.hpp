@@ -19,13 +19,13 @@ class ServerExchange final : public Exchange {
 
     Awaitable<void> respond(Response response) override;
     Awaitable<Status> start(ResponseHead head) override;
-    Awaitable<Status> start_with(ResponseHead head, std::string_view first) override;
+    Awaitable<Status> start_with(ResponseHead head, std::string_view first_bytes) override;
     Awaitable<Status> write(std::string_view bytes) override;
     Awaitable<Result<std::uint64_t>> send_file(std::shared_ptr<const UniqueFd> file,
                                                std::uint64_t offset, std::uint64_t length,
                                                FileWorker worker) override;
     Awaitable<Status> finish() override;
-    Awaitable<Status> finish_with(std::string_view last) override;
+    Awaitable<Status> finish_with(std::string_view last_bytes) override;
     Awaitable<Status> finish_with_trailers(Fields trailers) override;
     [[nodiscard]] bool started() const override { return phase_ != Phase::fresh; }
     [[nodiscard]] int status() const override { return status_; }
@@ -48,9 +48,9 @@ class ServerExchange final : public Exchange {
     [[nodiscard]] bool may_keep_connection(const Fields& fields) const;
     std::string compose(const ResponseHead& head, std::optional<std::uint64_t> length);
     Awaitable<Status> send(std::span<const std::string_view> pieces);
-    /// Sends `before` as it stands, then a piece of the body with its framing, then the end when it
+    /// Sends `head` as it stands, then a piece of the body with its framing, then the end when it
     /// is the last one.
-    Awaitable<Status> send_piece(std::string_view before, std::string_view bytes, bool last);
+    Awaitable<Status> send_piece(std::string head, std::string_view bytes, bool last);
     Awaitable<Status> send_continue();
     Awaitable<bool> drop_rest_of_body();
 

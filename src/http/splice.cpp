@@ -5,7 +5,7 @@
 namespace opensandbox::http {
 namespace {
 
-constexpr std::size_t piece_size = 64 * 1024;
+constexpr std::size_t kPieceSize = 64 * 1024;
 
 struct Pair {
     Pair(Upgraded x, Upgraded y) : a(std::move(x)), b(std::move(y)), ended(a.stream->executor()) {}
@@ -27,8 +27,8 @@ Awaitable<bool> copy(Upgraded& from, net::Stream& to) {
             piece.reset();
             co_await from.stream->wait_readable();
         }
-        if (!piece) piece = std::make_unique_for_overwrite<char[]>(piece_size);
-        auto count = co_await from.stream->read_some(std::span(piece.get(), piece_size));
+        if (!piece) piece = std::make_unique_for_overwrite<char[]>(kPieceSize);
+        auto count = co_await from.stream->read_some(std::span(piece.get(), kPieceSize));
         if (!count) co_return false;
         if (*count == 0) co_return true;
         auto written = co_await net::write_all(to, std::string_view(piece.get(), *count));

@@ -10,7 +10,6 @@ namespace opensandbox::http {
 
 /// Where an http:// or https:// URL points to.
 struct Url {
-    Url() = default;
     Origin origin;
     std::string path;  ///< raw; empty when the URL ends with its host
 };

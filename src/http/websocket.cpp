@@ -9,7 +9,7 @@
 namespace opensandbox::http {
 namespace {
 
-constexpr std::string_view accept_suffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
+constexpr std::string_view kAcceptSuffix = "258EAFA5-E914-47DA-95CA-C5AB0DC85B11";
 
 }  // namespace
 
@@ -24,7 +24,7 @@ bool is_websocket_upgrade(const RequestHead& request) {
 
 std::string websocket_accept(std::string_view key) {
     std::string text(key);
-    text += accept_suffix;
+    text += kAcceptSuffix;
     std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
     unsigned int size = 0;
     if (EVP_Digest(text.data(), text.size(), digest.data(), &size, EVP_sha1(), nullptr) != 1) {

@@ -74,11 +74,11 @@ struct WebSocketConnection::State {
     }
 
     static Awaitable<Status> send(std::shared_ptr<State> state, WebSocketOpcode opcode,
-                                  std::string_view payload);
+                                  std::string_view bytes);
     static Awaitable<Status> send_close(std::shared_ptr<State> state, std::uint16_t code,
                                         std::string reason);
     static Awaitable<Result<WebSocketMessage>> receive(std::shared_ptr<State> state);
-    Awaitable<Status> write_frame(WebSocketOpcode opcode, std::string_view payload);
+    Awaitable<Status> write_frame(WebSocketOpcode opcode, std::string_view bytes);
     Awaitable<Status> fill();
     static void queue_pong(const std::shared_ptr<State>& state, std::string payload);
     static Awaitable<void> send_pong(std::shared_ptr<State> state);
@@ -101,22 +101,22 @@ struct WebSocketConnection::State {
 };
 
 Awaitable<Status> WebSocketConnection::State::write_frame(WebSocketOpcode opcode,
-                                                          std::string_view payload) {
+                                                          std::string_view bytes) {
     std::array<std::string_view, 2> pieces;
     std::string header;
     std::string masked;
     if (side == Side::client) {
         WebSocketMask mask{};
         random_bytes(mask.data(), mask.size());
-        header = websocket_frame_header(opcode, payload.size(), &mask);
-        masked = payload;
+        header = websocket_frame_header(opcode, bytes.size(), &mask);
+        masked = bytes;
         apply_websocket_mask(masked, mask, 0);
-        payload = masked;
+        bytes = masked;
     } else {
-        header = websocket_frame_header(opcode, payload.size(), nullptr);
+        header = websocket_frame_header(opcode, bytes.size(), nullptr);
     }
     pieces[0] = header;
-    pieces[1] = payload;
+    pieces[1] = bytes;
     auto written = co_await input.stream->write_all(pieces);
     if (!written) {
         // A frame cut short cannot be repaired: nothing more makes sense over this connection.
@@ -127,14 +127,13 @@ Awaitable<Status> WebSocketConnection::State::write_frame(WebSocketOpcode opcode
 }
 
 Awaitable<Status> WebSocketConnection::State::send(std::shared_ptr<State> state,
-                                                   WebSocketOpcode opcode,
-                                                   std::string_view payload) {
+                                                   WebSocketOpcode opcode, std::string_view bytes) {
     Turn turn(*state);
     co_await turn.come();
     if (state->aborted || state->broken) co_return state->ended("the WebSocket broke");
     if (state->close_sent) co_return gone("the WebSocket is closed");
     if (opcode == WebSocketOpcode::close) state->close_sent = true;
-    Status written = co_await state->write_frame(opcode, payload);
+    Status written = co_await state->write_frame(opcode, bytes);
     if (!written) co_return state->ended("the WebSocket broke");
     co_return Status();
 }
@@ -250,8 +249,8 @@ Awaitable<Result<WebSocketMessage>> WebSocketConnection::receive() {
     return State::receive(state_);
 }
 
-Awaitable<Status> WebSocketConnection::send_text(std::string_view text) {
-    return State::send(state_, WebSocketOpcode::text, text);
+Awaitable<Status> WebSocketConnection::send_text(std::string_view bytes) {
+    return State::send(state_, WebSocketOpcode::text, bytes);
 }
 
 Awaitable<Status> WebSocketConnection::send_binary(std::string_view bytes) {
@@ -262,8 +261,8 @@ Awaitable<Status> WebSocketConnection::ping() {
     return State::send(state_, WebSocketOpcode::ping, {});
 }
 
-Awaitable<Status> WebSocketConnection::close(std::uint16_t code, std::string_view reason) {
-    return State::send_close(state_, code, std::string(reason));
+Awaitable<Status> WebSocketConnection::close(std::uint16_t code, std::string reason) {
+    return State::send_close(state_, code, std::move(reason));
 }
 
 void WebSocketConnection::abort() {

@@ -37,11 +37,11 @@ class WebSocketConnection {
     /// follow. `protocol` for frames that break the rules (1002, 1007 or 1009 was sent),
     /// `cancelled` after abort(), `bad_gateway` when the connection broke.
     Awaitable<Result<WebSocketMessage>> receive();
-    Awaitable<Status> send_text(std::string_view text);
+    Awaitable<Status> send_text(std::string_view bytes);
     Awaitable<Status> send_binary(std::string_view bytes);
     Awaitable<Status> ping();
     /// Sends a close frame; receive() goes on until the peer's comes.
-    Awaitable<Status> close(std::uint16_t code, std::string_view reason);
+    Awaitable<Status> close(std::uint16_t code, std::string reason);
     /// Ends the connection at once; operations in flight end with `cancelled`.
     void abort();
     /// When anything last arrived, pongs included.

@@ -10,8 +10,8 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr std::size_t most_members = 65536;
-constexpr int most_links = 8;
+constexpr std::size_t kMostMembers = 65536;
+constexpr int kMostLinks = 8;
 
 /// "./a//b" and "a/b" are one member. Empty when the name leaves the archive.
 std::string plain_name(std::string_view raw) {
@@ -22,7 +22,7 @@ std::string plain_name(std::string_view raw) {
     return name;
 }
 
-constexpr auto root_directories = std::to_array<std::string_view>({
+constexpr auto kRootDirectories = std::to_array<std::string_view>({
     "bin", "boot", "dev",  "etc", "home", "lib", "lib32", "lib64", "libx32", "media", "mnt",
     "opt", "proc", "root", "run", "sbin", "srv", "sys",   "tmp",   "usr",    "var",   ".dockerenv",
 });
@@ -33,7 +33,7 @@ bool is_root_name(std::string_view name) {
     while (name.starts_with("./") || name.starts_with('/'))
         name.remove_prefix(name[0] == '.' ? 2 : 1);
     std::string_view top = name.substr(0, name.find('/'));
-    return std::ranges::find(root_directories, top) != root_directories.end();
+    return std::ranges::find(kRootDirectories, top) != kRootDirectories.end();
 }
 
 bool ArchiveMembers::looks_like_root() const {
@@ -61,7 +61,7 @@ Result<ArchiveMembers> ArchiveMembers::scan(int fd) {
         } else if (archive_entry_filetype(*entry) == AE_IFREG) {
             members.sizes_.try_emplace(name, archive_entry_size(*entry));
         }
-        if (members.sizes_.size() + members.links_.size() > most_members) {
+        if (members.sizes_.size() + members.links_.size() > kMostMembers) {
             members.sizes_.clear();
             members.links_.clear();
             return members;
@@ -71,7 +71,7 @@ Result<ArchiveMembers> ArchiveMembers::scan(int fd) {
 
 std::string ArchiveMembers::resolve(std::string_view name) const {
     std::string at = plain_name(name);
-    for (int i = 0; i < most_links; ++i) {
+    for (int i = 0; i < kMostLinks; ++i) {
         if (sizes_.contains(at)) return at;
         auto link = links_.find(at);
         if (link == links_.end()) return {};
@@ -86,7 +86,7 @@ Result<std::string> ArchiveMembers::read(std::string_view name) const {
         return Error(ErrorCode::invalid_argument,
                      "the archive does not hold " + in_quotes(name) + ", which it refers to");
     }
-    if (sizes_.find(member)->second > largest_document) {
+    if (sizes_.find(member)->second > kLargestDocument) {
         return Error(ErrorCode::too_large,
                      in_quotes(name) + ": a JSON document must not be larger than 4 MiB");
     }

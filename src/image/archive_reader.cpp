@@ -6,7 +6,7 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr std::uint64_t largest_header = std::uint64_t{4} << 20;
+constexpr std::uint64_t kLargestHeader = std::uint64_t{4} << 20;
 
 }  // namespace
 
@@ -33,7 +33,7 @@ bool ArchiveReader::open() {
 
 la_ssize_t ArchiveReader::on_read(archive* handle, void* self, const void** buffer) {
     auto& reader = *static_cast<ArchiveReader*>(self);
-    if (reader.header_bytes_.value_or(0) > largest_header) {
+    if (reader.header_bytes_.value_or(0) > kLargestHeader) {
         reader.source_error_ =
             Error(ErrorCode::too_large, "what the archive says of one entry is larger than 4 MiB");
         archive_set_error(handle, EFBIG, "the header is too large");

@@ -8,7 +8,7 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr std::array<char, std::size_t{64} << 10> zeros{};
+constexpr std::array<char, std::size_t{64} << 10> kZeros{};
 
 }  // namespace
 
@@ -56,9 +56,9 @@ Status ArchiveWriter::data(std::span<const char> bytes, std::string_view path) {
 
 Status ArchiveWriter::hole(std::uint64_t size, std::string_view path) {
     while (size > 0) {
-        const std::size_t piece = std::min<std::uint64_t>(size, zeros.size());
+        const std::size_t piece = std::min<std::uint64_t>(size, kZeros.size());
         // Of a hole at the end of a file fewer are taken than were given.
-        if (archive_write_data(handle_, zeros.data(), piece) < 0) return failed(path);
+        if (archive_write_data(handle_, kZeros.data(), piece) < 0) return failed(path);
         size -= piece;
     }
     return {};

@@ -9,16 +9,16 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr std::size_t largest_piece = std::size_t{256} << 10;
+constexpr std::size_t kLargestPiece = std::size_t{256} << 10;
 /// Zeros of a hole that are passed over at a time: whoever reads can stop in between.
-constexpr std::uint64_t largest_step = std::uint64_t{1} << 30;
+constexpr std::uint64_t kLargestStep = std::uint64_t{1} << 30;
 /// Of zeros that are written.
-constexpr std::uint64_t largest_zeros = std::uint64_t{1} << 20;
+constexpr std::uint64_t kLargestZeros = std::uint64_t{1} << 20;
 /// Naming a smaller one costs more than it saves.
-constexpr std::uint64_t smallest_hole = std::uint64_t{64} << 10;
+constexpr std::uint64_t kSmallestHole = std::uint64_t{64} << 10;
 /// Behind so many pieces of data the rest counts as data, so that a file of nothing but holes and
 /// crumbs takes no memory.
-constexpr std::size_t most_extents = 10'000;
+constexpr std::size_t kMostExtents = 10'000;
 
 }  // namespace
 
@@ -46,16 +46,16 @@ void ArchivedFile::find_data() {
         found.end = end < 0 ? size_ : std::min(size_, static_cast<std::uint64_t>(end));
         if (found.begin >= size_) break;
         at = found.end;
-        if (data_.empty() && found.begin < smallest_hole) found.begin = 0;
-        if (!data_.empty() && found.begin - data_.back().end < smallest_hole) {
+        if (data_.empty() && found.begin < kSmallestHole) found.begin = 0;
+        if (!data_.empty() && found.begin - data_.back().end < kSmallestHole) {
             data_.back().end = found.end;
-        } else if (data_.size() == most_extents) {
+        } else if (data_.size() == kMostExtents) {
             data_.back().end = at = size_;
         } else {
             data_.push_back(found);
         }
     }
-    if (!data_.empty() && size_ - data_.back().end < smallest_hole) data_.back().end = size_;
+    if (!data_.empty() && size_ - data_.back().end < kSmallestHole) data_.back().end = size_;
 }
 
 void ArchivedFile::describe(archive_entry* entry) const {
@@ -76,12 +76,12 @@ Status ArchivedFile::write_some(ArchiveWriter& writer) {
     if (next_ < data_.size() && at_ == data_[next_].end) ++next_;
     const std::uint64_t data_from = next_ < data_.size() ? data_[next_].begin : size_;
     if (at_ < data_from) {
-        const std::uint64_t most = holes_ == Holes::kept ? largest_step : largest_zeros;
+        const std::uint64_t most = holes_ == Holes::kept ? kLargestStep : kLargestZeros;
         const std::uint64_t step = std::min(data_from - at_, most);
         at_ += step;
         return writer.hole(step, path_);
     }
-    piece_.resize(std::min<std::uint64_t>(largest_piece, data_[next_].end - at_));
+    piece_.resize(std::min<std::uint64_t>(kLargestPiece, data_[next_].end - at_));
     const ssize_t count =
         ::pread(file_.get(), piece_.data(), piece_.size(), static_cast<off_t>(at_));
     if (count < 0 && errno == EINTR) return {};

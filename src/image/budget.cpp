@@ -6,25 +6,25 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr std::uint64_t unlimited = std::numeric_limits<std::uint64_t>::max();
+constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 /// Small archives may be packed as densely as they like.
-constexpr std::uint64_t ratio_free = 64ULL << 20;
+constexpr std::uint64_t kRatioFree = 64ULL << 20;
 /// What the headers of one entry may take in a tar stream beside its data.
-constexpr std::uint64_t header_room = 4096;
+constexpr std::uint64_t kHeaderRoom = 4096;
 
 std::uint64_t saturating_add(std::uint64_t a, std::uint64_t b) {
-    return a > unlimited - b ? unlimited : a + b;
+    return a > kUnlimited - b ? kUnlimited : a + b;
 }
 
 std::uint64_t saturating_multiply(std::uint64_t a, std::uint64_t b) {
-    return b != 0 && a > unlimited / b ? unlimited : a * b;
+    return b != 0 && a > kUnlimited / b ? kUnlimited : a * b;
 }
 
 }  // namespace
 
 bool ImportBudget::past_ratio(std::uint64_t bytes) const {
-    return bytes > ratio_free &&
-           bytes - ratio_free > saturating_multiply(packed_, limits_.max_ratio);
+    return bytes > kRatioFree &&
+           bytes - kRatioFree > saturating_multiply(packed_, limits_.max_ratio);
 }
 
 Status ImportBudget::add_stream(Stage stage, std::uint64_t bytes, std::uint64_t costly) {
@@ -32,7 +32,7 @@ Status ImportBudget::add_stream(Stage stage, std::uint64_t bytes, std::uint64_t 
     total.bytes = saturating_add(total.bytes, bytes);
     total.costly = saturating_add(total.costly, costly);
     std::uint64_t most =
-        saturating_add(limits_.max_unpacked, saturating_multiply(limits_.max_entries, header_room));
+        saturating_add(limits_.max_unpacked, saturating_multiply(limits_.max_entries, kHeaderRoom));
     if (total.bytes > most) {
         return Error(ErrorCode::too_large, "the archive unpacks to more than " +
                                                std::to_string(limits_.max_unpacked) + " bytes");
@@ -40,7 +40,7 @@ Status ImportBudget::add_stream(Stage stage, std::uint64_t bytes, std::uint64_t 
     std::uint64_t counted = total.bytes;
     if (stage == Stage::layers) {
         const std::uint64_t accounted =
-            saturating_add(unpacked_, saturating_multiply(entries_, header_room));
+            saturating_add(unpacked_, saturating_multiply(entries_, kHeaderRoom));
         const std::uint64_t beside = total.bytes > accounted ? total.bytes - accounted : 0;
         counted = std::max(total.costly, beside);
     }
@@ -74,20 +74,20 @@ void ImportBudget::restart_layers() {
 }
 
 std::string in_quotes(std::string_view name) {
-    constexpr std::size_t longest = 200;
-    constexpr char digits[] = "0123456789abcdef";
+    constexpr std::size_t kLongest = 200;
+    constexpr char kDigits[] = "0123456789abcdef";
     std::string text = "\"";
-    for (char c : name.substr(0, longest)) {
+    for (char c : name.substr(0, kLongest)) {
         auto byte = static_cast<unsigned char>(c);
         if (byte < 0x20 || byte >= 0x7f || c == '"' || c == '\\') {
             text += "\\x";
-            text += digits[byte >> 4];
-            text += digits[byte & 15];
+            text += kDigits[byte >> 4];
+            text += kDigits[byte & 15];
         } else {
             text += c;
         }
     }
-    if (name.size() > longest) text += "...";
+    if (name.size() > kLongest) text += "...";
     return text + "\"";
 }
 

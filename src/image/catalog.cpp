@@ -9,7 +9,7 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr std::int64_t version = 1;
+constexpr std::int64_t kVersion = 1;
 
 json::object to_json(const std::string& reference, const ImageRecord& image) {
     json::array env;
@@ -71,7 +71,7 @@ ImageRecord image_from(const json::object& object) {
 
 Catalog from_json(const json::object& document) {
     Catalog catalog;
-    if (document.at("version").as_int64() != version) throw std::out_of_range("version");
+    if (document.at("version").as_int64() != kVersion) throw std::out_of_range("version");
     for (const json::value& entry : document.at("images").as_array()) {
         const json::object& object = entry.as_object();
         catalog.images.emplace(object.at("reference").as_string(), image_from(object));
@@ -122,7 +122,7 @@ Status Catalog::save(const std::filesystem::path& file) const {
         layer_map[hex] = std::move(object);
     }
     json::object document;
-    document["version"] = version;
+    document["version"] = kVersion;
     document["images"] = std::move(image_list);
     document["layers"] = std::move(layer_map);
     return write_file_atomically(file, json::serialize(document));

@@ -3,6 +3,7 @@
 #include "image/store.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -10,7 +11,6 @@ namespace opensandbox::image {
 
 /// One layer of an image that is to be sent away.
 struct SentLayer {
-    SentLayer() = default;
     std::string diff_id;  ///< hex
     std::string hex;      ///< of the blob's digest
     std::uint64_t size = 0;
@@ -19,7 +19,6 @@ struct SentLayer {
 
 /// Config and manifest for these blobs.
 struct Composition {
-    Composition() = default;
     std::string config;
     std::string manifest;
     std::string media_type;  ///< of the manifest
@@ -33,5 +32,15 @@ std::vector<SentLayer> original_blobs(const ImageDetails& image);
 /// original documents, so that its digest stays; else the original config with other diff ids, or
 /// one made from what the store keeps. `invalid_argument` when the original one is broken. Pure.
 Result<Composition> compose(const ImageDetails& image, const std::vector<SentLayer>& layers);
+
+/// A blob that some registry gave for a layer.
+struct KnownBlob {
+    SentLayer layer;
+    std::string source;  ///< "registry/repository"; empty when it came in an archive
+};
+
+/// For each layer of the image the blob that it came in, if any: from its own documents, else from
+/// those of another image with that layer. Blocks.
+std::vector<std::optional<KnownBlob>> find_known_blobs(Store& store, const ImageDetails& image);
 
 }  // namespace opensandbox::image

@@ -15,7 +15,7 @@ namespace opensandbox::image {
 namespace {
 
 /// Bytes of all names and values. A sandbox gets its config in one message.
-constexpr std::size_t largest_config = std::size_t{128} << 10;
+constexpr std::size_t kLargestConfig = std::size_t{128} << 10;
 
 Error wrong(std::string_view member, std::string_view rule) {
     return {ErrorCode::invalid_argument, std::string(member) + ": " + std::string(rule)};
@@ -27,7 +27,7 @@ class TextCheck {
     void add(std::string_view member, std::string_view text) {
         size_ += text.size() + 1;
         if (text.find('\0') != std::string_view::npos) keep(wrong(member, "must not contain NUL"));
-        if (size_ > largest_config) keep(wrong("config", "must not be larger than 128 KiB"));
+        if (size_ > kLargestConfig) keep(wrong("config", "must not be larger than 128 KiB"));
     }
     void add(std::string_view member, const std::vector<std::string>& texts) {
         for (const std::string& text : texts)
@@ -152,10 +152,10 @@ Result<ImageRecord> derive_record(const ImageRecord& base, const std::vector<std
                                   const ConfigChange& change) {
     ImageRecord image = base;
     image.layers.insert(image.layers.end(), layers.begin(), layers.end());
-    if (image.layers.size() > most_layers) {
+    if (image.layers.size() > kMostLayers) {
         return Error(ErrorCode::conflict,
                      "the image would have " + std::to_string(image.layers.size()) +
-                         " layers; no more than " + std::to_string(most_layers) + " can be in one");
+                         " layers; no more than " + std::to_string(kMostLayers) + " can be in one");
     }
     image.config = apply(change, base.config);
     const std::string document = config_document(image);

@@ -18,7 +18,6 @@ namespace opensandbox::image {
 
 /// What is different in the config of the new image. What is absent stays as it is below.
 struct ConfigChange {
-    ConfigChange() = default;
     /// Over the variables below, by name.
     std::optional<std::vector<std::pair<std::string, std::string>>> env;
     std::optional<std::string> user;
@@ -34,7 +33,6 @@ using LayerSource = std::function<Status(const std::filesystem::path& to)>;
 
 /// An image to be made.
 struct Derivation {
-    Derivation() = default;
     std::string base;                 ///< reference, or "sha256:…" of an image in the store
     std::vector<LayerSource> layers;  ///< on those of the base, lowest first
     ConfigChange change;
@@ -57,7 +55,6 @@ Result<const ImageRecord*> find_base(const Catalog& catalog, const std::string& 
 
 /// Layers that lie in a staging directory, each under its hex.
 struct StagedLayers {
-    StagedLayers() = default;
     std::vector<std::string> order;  ///< lowest first; those that change nothing are left out
     std::map<std::string, LayerRecord> records;
 };

@@ -25,7 +25,7 @@ namespace opensandbox::image {
 namespace {
 
 /// Taken from an archive at a time.
-constexpr std::size_t piece = std::size_t{256} << 10;
+constexpr std::size_t kPiece = std::size_t{256} << 10;
 
 /// A directory on the way down and what of it is still to come, last name first.
 struct Level {
@@ -325,7 +325,7 @@ Status write_archive(const std::filesystem::path& directory, const ByteSink& sin
                      DirectoryArchive::Form form, std::stop_token stop) {
     auto archive = DirectoryArchive::open(directory, form, std::move(stop));
     if (!archive) return archive.error();
-    std::vector<char> buffer(piece);
+    std::vector<char> buffer(kPiece);
     for (;;) {
         auto count = archive->read(buffer);
         if (!count) return count.error();

@@ -1,7 +1,6 @@
-#include "image/documents.hpp"
-
 #include "base/digest.hpp"
 #include "image/staging.hpp"
+#include "image/store_state.hpp"
 #include "json/document.hpp"
 
 #include <vector>

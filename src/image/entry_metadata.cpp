@@ -14,7 +14,7 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr std::int64_t id_limit = 65536;
+constexpr std::int64_t kIdLimit = 65536;
 
 /// Version 3 carries the id of the root user it was made under; layers are 0-based, so version 2,
 /// which means "whoever is root here", says the same for every sandbox.
@@ -57,7 +57,7 @@ Status apply_attributes(int fd, archive_entry* entry, const EntryPath& path) {
 
 Result<EntryMetadata> metadata_of(archive_entry* entry, const EntryPath& path) {
     std::int64_t uid = archive_entry_uid(entry), gid = archive_entry_gid(entry);
-    if (uid < 0 || uid >= id_limit || gid < 0 || gid >= id_limit) {
+    if (uid < 0 || uid >= kIdLimit || gid < 0 || gid >= kIdLimit) {
         return broken_rule(path.full(), "owner " + std::to_string(uid) + ":" + std::to_string(gid) +
                                             ": ids must be below 65536");
     }

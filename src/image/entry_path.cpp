@@ -5,11 +5,11 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr std::string_view whiteout_prefix = ".wh.";
-constexpr std::string_view opaque_name = ".wh..wh..opq";
-constexpr std::string_view metadata_prefix = ".wh..wh.";
-constexpr std::size_t longest_name = 255;
-constexpr std::size_t longest_path = 4095;
+constexpr std::string_view kWhiteoutPrefix = ".wh.";
+constexpr std::string_view kOpaqueName = ".wh..wh..opq";
+constexpr std::string_view kMetadataPrefix = ".wh..wh.";
+constexpr std::size_t kLongestName = 255;
+constexpr std::size_t kLongestPath = 4095;
 
 }  // namespace
 
@@ -23,7 +23,7 @@ Result<EntryPath> parse_entry_path(std::string_view raw) {
     if (raw.find('\0') != std::string_view::npos) {
         return broken_rule(raw, "the name must not hold NUL");
     }
-    if (raw.size() > longest_path) {
+    if (raw.size() > kLongestPath) {
         return broken_rule(raw, "the name must not be longer than 4095 bytes");
     }
     std::string_view whole = raw;
@@ -33,7 +33,7 @@ Result<EntryPath> parse_entry_path(std::string_view raw) {
         raw.remove_prefix(std::min(raw.size(), component.size() + 1));
         if (component.empty() || component == ".") continue;
         if (component == "..") return broken_rule(whole, "the name must not contain \"..\"");
-        if (component.size() > longest_name) {
+        if (component.size() > kLongestName) {
             return broken_rule(whole, "a file name must not be longer than 255 bytes");
         }
         if (!path.name.empty()) {
@@ -48,13 +48,13 @@ Result<EntryPath> parse_entry_path(std::string_view raw) {
 }
 
 Whiteout whiteout_of(std::string_view name) {
-    if (!name.starts_with(whiteout_prefix)) return Whiteout::none;
-    if (name == opaque_name) return Whiteout::opaque;
-    return name.starts_with(metadata_prefix) ? Whiteout::metadata : Whiteout::file;
+    if (!name.starts_with(kWhiteoutPrefix)) return Whiteout::none;
+    if (name == kOpaqueName) return Whiteout::opaque;
+    return name.starts_with(kMetadataPrefix) ? Whiteout::metadata : Whiteout::file;
 }
 
 std::string_view whiteout_target(std::string_view name) {
-    return name.substr(whiteout_prefix.size());
+    return name.substr(kWhiteoutPrefix.size());
 }
 
 }  // namespace opensandbox::image

@@ -5,7 +5,7 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr int gzip_only = MAX_WBITS + 16;
+constexpr int kGzipOnly = MAX_WBITS + 16;
 
 Error damaged(const char* detail) {
     return {ErrorCode::invalid_argument,
@@ -16,7 +16,7 @@ Error damaged(const char* detail) {
 
 GzipInput::GzipInput(std::unique_ptr<InputStream> packed)
     : packed_(std::move(packed)), buffer_(std::size_t{64} << 10) {
-    ready_ = inflateInit2(&stream_, gzip_only) == Z_OK;
+    ready_ = inflateInit2(&stream_, kGzipOnly) == Z_OK;
     stream_.next_in = reinterpret_cast<Bytef*>(buffer_.data());
 }
 

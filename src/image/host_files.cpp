@@ -5,7 +5,7 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr auto etc_selection = std::to_array<std::string_view>({
+constexpr auto kEtcSelection = std::to_array<std::string_view>({
     // the dynamic linker, names and services
     "ld.so.cache",
     "ld.so.conf",
@@ -86,7 +86,7 @@ constexpr auto etc_selection = std::to_array<std::string_view>({
     "mke2fs.conf",
 });
 
-constexpr auto directories = std::to_array<SkeletonDirectory>({
+constexpr auto kDirectories = std::to_array<SkeletonDirectory>({
     {"root", 0700, 0},
     {"home", 0755, 0},
     {"home/sandbox", 0755, 1000},
@@ -132,7 +132,7 @@ struct Account {
     std::string_view home;
 };
 
-constexpr auto system_accounts = std::to_array<Account>({
+constexpr auto kSystemAccounts = std::to_array<Account>({
     {"daemon", 1, 1, "/usr/sbin"},
     {"bin", 2, 2, "/bin"},
     {"sys", 3, 3, "/dev"},
@@ -149,7 +149,7 @@ struct Group {
     unsigned gid;
 };
 
-constexpr auto groups = std::to_array<Group>({
+constexpr auto kGroups = std::to_array<Group>({
     {"root", 0},      {"daemon", 1},  {"bin", 2},        {"sys", 3},         {"adm", 4},
     {"tty", 5},       {"disk", 6},    {"lp", 7},         {"mail", 8},        {"news", 9},
     {"uucp", 10},     {"man", 12},    {"proxy", 13},     {"kmem", 15},       {"dialout", 20},
@@ -173,10 +173,10 @@ bool holds_url_password(std::string_view content) {
 }  // namespace
 
 std::span<const std::string_view> host_etc_selection() {
-    return etc_selection;
+    return kEtcSelection;
 }
 std::span<const SkeletonDirectory> skeleton_directories() {
-    return directories;
+    return kDirectories;
 }
 
 bool is_harmless(std::string_view content) {
@@ -187,7 +187,7 @@ bool is_harmless(std::string_view content) {
 std::vector<GeneratedFile> generated_accounts(std::string_view shell) {
     std::string passwd = "root:x:0:0:root:/root:" + std::string(shell) + "\n";
     std::string shadow = "root:*:19000:0:99999:7:::\n";
-    for (const Account& account : system_accounts) {
+    for (const Account& account : kSystemAccounts) {
         std::string name(account.name);
         passwd += name + ":x:" + std::to_string(account.uid) + ":" + std::to_string(account.gid) +
                   ":" + name + ":" + std::string(account.home) + ":/usr/sbin/nologin\n";
@@ -196,7 +196,7 @@ std::vector<GeneratedFile> generated_accounts(std::string_view shell) {
     passwd += "sandbox:x:1000:1000:sandbox:/home/sandbox:" + std::string(shell) + "\n";
     shadow += "sandbox:*:19000:0:99999:7:::\n";
     std::string group, gshadow;
-    for (const Group& entry : groups) {
+    for (const Group& entry : kGroups) {
         std::string name(entry.name);
         group += name + ":x:" + std::to_string(entry.gid) + ":\n";
         gshadow += name + ":*::\n";

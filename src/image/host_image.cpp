@@ -18,8 +18,8 @@ namespace opensandbox::image {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::string_view digest_prefix = "sha256:";
-constexpr std::string_view path_of_a_login =
+constexpr std::string_view kDigestPrefix = "sha256:";
+constexpr std::string_view kPathOfALogin =
     "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Another one after every start of the machine.
@@ -39,22 +39,22 @@ Result<Rootfs> HostImage::rootfs() {
 std::optional<Rootfs> HostImage::known_rootfs() {
     std::unique_lock guard(mutex_, std::try_to_lock);
     if (!guard.owns_lock() || !current_) return std::nullopt;
-    if (std::chrono::steady_clock::now() - checked_ >= check_interval) return std::nullopt;
+    if (std::chrono::steady_clock::now() - checked_ >= kCheckInterval) return std::nullopt;
     return present();
 }
 
 Rootfs HostImage::present() const {
     Rootfs rootfs;
-    rootfs.digest = std::string(digest_prefix) + current_->hex;
+    rootfs.digest = std::string(kDigestPrefix) + current_->hex;
     rootfs.layers = {directory() / current_->hex / "root"};
     rootfs.usr = "/usr";
-    rootfs.config.env = {{"PATH", std::string(path_of_a_login)}, {"LANG", "C.UTF-8"}};
+    rootfs.config.env = {{"PATH", std::string(kPathOfALogin)}, {"LANG", "C.UTF-8"}};
     return rootfs;
 }
 
 ImageInfo HostImage::describe() {
     ImageInfo info;
-    info.reference = host_reference;
+    info.reference = kHostReference;
     info.built_in = true;
     std::lock_guard guard(mutex_);
     std::optional<Current> known = current_;
@@ -62,7 +62,7 @@ ImageInfo HostImage::describe() {
         if (auto survey = survey_host(host_root_)) known = find(survey->fingerprint());
     }
     if (!known) return info;
-    info.digest = std::string(digest_prefix) + known->hex;
+    info.digest = std::string(kDigestPrefix) + known->hex;
     info.size = known->size;
     info.created_at = known->created_at;
     return info;
@@ -70,7 +70,7 @@ ImageInfo HostImage::describe() {
 
 Status HostImage::renew() {
     auto present = std::chrono::steady_clock::now();
-    if (current_ && present - checked_ < check_interval) return {};
+    if (current_ && present - checked_ < kCheckInterval) return {};
     if (!current_ || !survey_.still_holds(host_root_)) {
         auto survey = survey_host(host_root_);
         if (!survey) return survey.error();
@@ -177,7 +177,7 @@ void HostImage::prune(const std::function<bool(const std::string& digest)>& in_u
     for (fs::directory_iterator it(directory(), ec), end; !ec && it != end; it.increment(ec)) {
         std::string hex = it->path().filename().string();
         bool present = current_ && current_->hex == hex;
-        if (!present && !in_use(std::string(digest_prefix) + hex)) former.push_back(it->path());
+        if (!present && !in_use(std::string(kDigestPrefix) + hex)) former.push_back(it->path());
     }
     for (const fs::path& path : former) {
         auto status = remove_tree(path);

@@ -23,7 +23,7 @@ class HostImage {
         : store_(std::move(store)), host_root_(std::move(host_root)) {}
 
     /// Makes the skeleton when there is none of the host's present state. Whether that changed is
-    /// looked at once in `check_interval`.
+    /// looked at once in `kCheckInterval`.
     Result<Rootfs> rootfs();
     /// The same, if that is known and needs no looking now; never waits.
     std::optional<Rootfs> known_rootfs();
@@ -32,7 +32,7 @@ class HostImage {
     /// Removes skeletons of former states that no sandbox uses.
     void prune(const std::function<bool(const std::string& digest)>& in_use);
 
-    static constexpr std::chrono::seconds check_interval{10};
+    static constexpr std::chrono::seconds kCheckInterval{10};
 
   private:
     struct Current {

@@ -18,12 +18,12 @@ namespace opensandbox::image {
 namespace fs = std::filesystem;
 namespace {
 
-constexpr std::uint64_t largest_file = 4ULL << 20;
-constexpr auto merged_names =
+constexpr std::uint64_t kLargestFile = 4ULL << 20;
+constexpr auto kMergedNames =
     std::to_array<std::string_view>({"bin", "lib", "lib32", "lib64", "libx32", "sbin"});
 /// The package database's list of what is installed; the rest of it is large and not needed to
 /// run programs.
-constexpr std::string_view package_status = "var/lib/dpkg/status";
+constexpr std::string_view kPackageStatus = "var/lib/dpkg/status";
 
 Error call_failed(std::string_view call, const fs::path& path) {
     int number = errno;
@@ -55,8 +55,8 @@ class Survey {
         bool link = S_ISLNK(status.st_mode), directory = S_ISDIR(status.st_mode);
         if (!link && !directory && !S_ISREG(status.st_mode)) return;
         if (!link && !(status.st_mode & S_IROTH)) return;
-        if (S_ISREG(status.st_mode) && status.st_size > static_cast<off_t>(largest_file)) {
-            if (path != package_status) return;
+        if (S_ISREG(status.st_mode) && status.st_size > static_cast<off_t>(kLargestFile)) {
+            if (path != kPackageStatus) return;
         }
         if (!seen_.insert(path).second) return;
         HostSource source;
@@ -186,7 +186,7 @@ Result<HostSurvey> survey_host(const fs::path& host_root) {
     HostSurvey found;
     found.etc_stamp = stamp_of(host_root / "etc");
     Survey survey(host_root);
-    for (std::string_view name : merged_names) {
+    for (std::string_view name : kMergedNames) {
         if (auto ok = check_merged(host_root, name); !ok) return ok.error();
         survey.add(std::string(name));
     }
@@ -197,15 +197,15 @@ Result<HostSurvey> survey_host(const fs::path& host_root) {
             survey.add("etc/" + std::string(name));
         }
     }
-    survey.add(std::string(package_status));
+    survey.add(std::string(kPackageStatus));
     found.sources = survey.take();
     return found;
 }
 
 std::string HostSurvey::fingerprint() const {
-    constexpr std::string_view layout = "skeleton 1\n";  // raise it when the skeleton changes
+    constexpr std::string_view kLayout = "skeleton 1\n";  // raise it when the skeleton changes
     Sha256 hash;
-    hash.update(layout);
+    hash.update(kLayout);
     for (const HostSource& source : sources) {
         std::string line = source.path + " " + std::to_string(source.mode) + " " +
                            std::to_string(source.size) + " " + source.stamp + "\n";
@@ -235,7 +235,7 @@ Result<Skeleton> build_skeleton(const fs::path& host_root, const HostSurvey& sur
         }
     }
     for (const HostSource& source : survey.sources) {
-        bool merged = std::ranges::find(merged_names, source.path) != merged_names.end();
+        bool merged = std::ranges::find(kMergedNames, source.path) != kMergedNames.end();
         if (!merged) {
             if (auto ok = builder.copy(source); !ok) return ok.error();
             continue;

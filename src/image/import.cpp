@@ -12,8 +12,8 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr int most_nested_indexes = 4;
-constexpr std::string_view root_layer = "root";
+constexpr int kMostNestedIndexes = 4;
+constexpr std::string_view kRootLayer = "root";
 
 std::string digest_of_layers(const std::vector<std::string>& layers) {
     std::string text;
@@ -55,7 +55,7 @@ Status Import::read(const ByteSource& source) {
     HashedInput hashed(metered);
     RecordedInput recorded(hashed, spool_.get());
 
-    std::string directory(root_layer);
+    std::string directory(kRootLayer);
     auto root = make_layer_directory(staging_ / directory);
     if (!root) return root.error();
     ArchiveReader reader(recorded, ArchiveReader::Kind::tar);
@@ -91,7 +91,7 @@ Status Import::keep_root(const LayerRecord& layer, const std::string& diff_id) {
     if (layer.entries == 0) {
         return Error(ErrorCode::invalid_argument, "the archive holds no files");
     }
-    std::filesystem::path from = staging_ / root_layer;
+    std::filesystem::path from = staging_ / kRootLayer;
     if (::rename(from.c_str(), (staging_ / diff_id).c_str()) != 0) {
         return Error::from_errno(errno, "rename " + from.string());
     }
@@ -107,7 +107,7 @@ Status Import::keep_root(const LayerRecord& layer, const std::string& diff_id) {
 }
 
 Status Import::stage_kept_root() {
-    auto directory = make_layer_directory(staging_ / root_layer);
+    auto directory = make_layer_directory(staging_ / kRootLayer);
     if (!directory) return directory.error();
     FileInput file(spool_.get());
     StoppableInput input(file, stop_);
@@ -148,7 +148,7 @@ Result<Import::Plan> Import::plan_layout(const ArchiveMembers& members) {
     auto text = members.read("index.json");
     std::string document = "index.json";
     Descriptor chosen;
-    for (int level = 0; level < most_nested_indexes; ++level) {
+    for (int level = 0; level < kMostNestedIndexes; ++level) {
         if (!text) return text.error();
         auto index = parse_index(*text);
         if (!index) return index.error().within(document);

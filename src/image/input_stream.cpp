@@ -61,7 +61,7 @@ struct Magic {
     std::string_view name;
 };
 
-constexpr std::array other_compressions{
+constexpr std::array kOtherCompressions{
     Magic{{"\xfd"
            "7zXZ\0",
            6},
@@ -154,7 +154,7 @@ Result<std::unique_ptr<InputStream>> decompressed(InputStream& from) {
         length += *count;
     }
     std::string_view head(bytes.data(), length);
-    for (const Magic& magic : other_compressions) {
+    for (const Magic& magic : kOtherCompressions) {
         if (!head.starts_with(magic.bytes)) continue;
         return Error(ErrorCode::unsupported, "compressed with " + std::string(magic.name) +
                                                  ": only gzip and zstd are known");

@@ -14,7 +14,7 @@ namespace opensandbox::image {
 namespace {
 
 /// Directory times are kept until the end; this is what their names may take in memory.
-constexpr std::uint64_t most_directory_names = 256ULL << 20;
+constexpr std::uint64_t kMostDirectoryNames = 256ULL << 20;
 
 Error call_failed(const EntryPath& path, std::string_view call) {
     int number = errno;
@@ -113,11 +113,11 @@ Status LayerWriter::add_file(int parent, const EntryPath& path, ArchiveReader& r
                              archive_entry* entry) {
     auto metadata = metadata_of(entry, path);
     if (!metadata) return metadata.error();
-    constexpr int flags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
-    UniqueFd file(::openat(parent, path.name.c_str(), flags, 0600));
+    constexpr int kFlags = O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC;
+    UniqueFd file(::openat(parent, path.name.c_str(), kFlags, 0600));
     if (!file && errno == EEXIST) {
         if (auto ok = tree_.clear(parent, path); !ok) return ok;
-        file = UniqueFd(::openat(parent, path.name.c_str(), flags, 0600));
+        file = UniqueFd(::openat(parent, path.name.c_str(), kFlags, 0600));
     }
     if (!file) return call_failed(path, "make the file");
     std::uint64_t size = size_of(entry);
@@ -169,7 +169,7 @@ Status LayerWriter::remember_times(const EntryPath& path, archive_entry* entry) 
     if (!metadata) return metadata.error();
     std::string full = path.full();
     directory_names_ += full.size() + sizeof(directory_times_[0]);
-    if (directory_names_ > most_directory_names) {
+    if (directory_names_ > kMostDirectoryNames) {
         return Error(ErrorCode::too_large, "entry " + in_quotes(full) + ": too many directories");
     }
     directory_times_.emplace_back(std::move(full), metadata->mtime);

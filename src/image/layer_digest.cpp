@@ -23,11 +23,11 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr std::size_t deepest = 2'000;
+constexpr std::size_t kDeepest = 2'000;
 /// Blocks of zeroes do not count, so that holes and zeroes are the same.
-constexpr std::size_t block = 4096;
-constexpr std::size_t piece = 64 * block;
-constexpr std::size_t largest_attribute = 64 * 1024;
+constexpr std::size_t kBlock = 4096;
+constexpr std::size_t kBuffer = 64 * kBlock;
+constexpr std::size_t kLargestAttribute = 64 * 1024;
 
 struct CloseDirectory {
     void operator()(DIR* stream) const { ::closedir(stream); }
@@ -104,9 +104,9 @@ class LayerReader {
     }
 
     Status read_directory(int directory, std::size_t depth) {
-        if (depth > deepest) {
+        if (depth > kDeepest) {
             return Error(ErrorCode::too_large,
-                         "layer: directories are nested deeper than " + std::to_string(deepest));
+                         "layer: directories are nested deeper than " + std::to_string(kDeepest));
         }
         auto names = names_in(directory);
         if (!names) return names.error();
@@ -172,7 +172,7 @@ class LayerReader {
     }
 
     Status feed_attributes(int fd, bool* opaque) {
-        std::vector<char> list(largest_attribute);
+        std::vector<char> list(kLargestAttribute);
         const ssize_t size = ::flistxattr(fd, list.data(), list.size());
         if (size < 0 && errno != EOPNOTSUPP) return failed("list attributes");
         std::map<std::string, std::string> kept;
@@ -184,7 +184,7 @@ class LayerReader {
             if (!marks_opaque && !name.starts_with("user.") && name != "security.capability") {
                 continue;
             }
-            std::string value(largest_attribute, '\0');
+            std::string value(kLargestAttribute, '\0');
             const ssize_t length = ::fgetxattr(fd, at, value.data(), value.size());
             if (length < 0) return failed("read attribute " + name);
             value.resize(static_cast<std::size_t>(length));
@@ -205,7 +205,7 @@ class LayerReader {
         while (at < size) {
             const off_t data = ::lseek(fd, at, SEEK_DATA);
             if (data < 0 && errno == ENXIO) break;
-            if (data > at) at = data - data % static_cast<off_t>(block);
+            if (data > at) at = data - data % static_cast<off_t>(kBlock);
             auto read = read_piece(fd, at);
             if (!read) return read.error();
             if (*read == 0) return Error(ErrorCode::io, "layer: " + path_ + ": became shorter");
@@ -229,9 +229,9 @@ class LayerReader {
             if (got == 0) break;
             filled += static_cast<std::size_t>(got);
         }
-        for (std::size_t begin = 0; begin < filled; begin += block) {
+        for (std::size_t begin = 0; begin < filled; begin += kBlock) {
             const std::span<const char> bytes(buffer_.data() + begin,
-                                              std::min(block, filled - begin));
+                                              std::min(kBlock, filled - begin));
             if (is_zero(bytes)) continue;
             feed_.number(static_cast<std::uint64_t>(at) + begin);
             feed_.bytes(bytes);
@@ -244,7 +244,7 @@ class LayerReader {
     MadeLayer layer_;
     std::string path_;
     std::map<ino_t, std::string> links_;
-    std::vector<char> buffer_ = std::vector<char>(piece);
+    std::vector<char> buffer_ = std::vector<char>(kBuffer);
 };
 
 }  // namespace

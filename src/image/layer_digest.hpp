@@ -11,7 +11,6 @@ namespace opensandbox::image {
 
 /// A layer that was made here and never was an archive.
 struct MadeLayer {
-    MadeLayer() = default;
     std::string hex;  ///< names it in the store
     LayerRecord record;
 };

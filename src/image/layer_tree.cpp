@@ -67,8 +67,8 @@ Result<UniqueFd> LayerTree::make_parents(const EntryPath& path) {
         rest.remove_prefix(std::min(rest.size(), component.size() + 1));
         walked.parent = walked.full();
         walked.name = component;
-        constexpr int flags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-        UniqueFd next(::openat(at.get(), component.c_str(), flags));
+        constexpr int kFlags = O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+        UniqueFd next(::openat(at.get(), component.c_str(), kFlags));
         if (!next) {
             struct stat status{};
             bool exists = ::fstatat(at.get(), component.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
@@ -80,7 +80,7 @@ Result<UniqueFd> LayerTree::make_parents(const EntryPath& path) {
             }
             if (auto ok = budget_.add_entry(path.full(), 0); !ok) return ok.error();
             if (auto ok = make_directory(at.get(), walked); !ok) return ok.error();
-            next = UniqueFd(::openat(at.get(), component.c_str(), flags));
+            next = UniqueFd(::openat(at.get(), component.c_str(), kFlags));
             if (!next) return tree_call_failed(path, "open its directory");
         }
         at = std::move(next);

@@ -11,7 +11,6 @@ namespace opensandbox::image {
 
 /// A layer's blob and what must be true of it.
 struct LayerBlobRules {
-    LayerBlobRules() = default;
     std::string name;     ///< for errors
     std::string hex;      ///< of the blob's digest; empty when nothing vouches for it
     std::string diff_id;  ///< hex of the digest of the tar stream in it

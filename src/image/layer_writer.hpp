@@ -17,7 +17,6 @@ Status write_layer(const std::filesystem::path& directory, const ByteSink& sink,
 
 /// A layer as registries keep it.
 struct LayerBlob {
-    LayerBlob() = default;
     std::string diff_id;     ///< hex of the digest of its tar stream
     std::string hex;         ///< of the digest of the blob
     std::uint64_t size = 0;  ///< bytes of the blob

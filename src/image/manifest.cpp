@@ -15,7 +15,7 @@ Error broken_member(std::string_view member, std::string_view rule) {
 }
 
 Result<json::value> parse_document(std::string_view text) {
-    if (text.size() > largest_document) {
+    if (text.size() > kLargestDocument) {
         return Error(ErrorCode::too_large, "a JSON document must not be larger than 4 MiB");
     }
     return json::parse(text);
@@ -201,7 +201,7 @@ Result<ImageManifest> parse_manifest(std::string_view text) {
     if (!config) return broken_member("config", "is missing");
     auto descriptor = parse_descriptor(*config, "config");
     if (!descriptor) return descriptor.error();
-    auto layers = parse_descriptors(*document, "layers", most_layers);
+    auto layers = parse_descriptors(*document, "layers", kMostLayers);
     if (!layers) return layers.error();
     for (const Descriptor& layer : *layers) {
         if (!is_layer(layer)) {
@@ -249,7 +249,7 @@ Result<std::vector<DockerManifest>> parse_docker_manifest(std::string_view text)
         if (!tags) return tags.error();
         if (!layers) return layers.error();
         if (config->empty()) return broken_member("Config", "is missing");
-        if (layers->size() > most_layers) {
+        if (layers->size() > kMostLayers) {
             return broken_member("Layers", "must not hold more than 256 entries");
         }
         DockerManifest manifest;

@@ -8,14 +8,14 @@
 #include <string_view>
 #include <vector>
 
-/// The JSON documents of image archives. Sizes are limited by the reader (`largest_document`),
+/// The JSON documents of image archives. Sizes are limited by the reader (`kLargestDocument`),
 /// depth by json::parse; every error names the document's member.
 namespace opensandbox::image {
 
 /// OCI asks that registries take manifests up to 4 MiB; nothing larger is an honest document.
-inline constexpr std::size_t largest_document = std::size_t{4} << 20;
+inline constexpr std::size_t kLargestDocument = std::size_t{4} << 20;
 /// What overlayfs and other engines can stack with ease.
-inline constexpr std::size_t most_layers = 256;
+inline constexpr std::size_t kMostLayers = 256;
 
 /// Points to a blob by digest and size.
 struct Descriptor {

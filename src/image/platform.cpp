@@ -7,8 +7,8 @@ namespace opensandbox::image {
 namespace {
 
 #if defined(__x86_64__)
-constexpr std::string_view architecture_here = "amd64";
-constexpr std::string_view plainest_variant = "v1";
+constexpr std::string_view kArchitectureHere = "amd64";
+constexpr std::string_view kPlainestVariant = "v1";
 #elif defined(__aarch64__)
 constexpr std::string_view architecture_here = "arm64";
 constexpr std::string_view plainest_variant = "v8";
@@ -16,16 +16,16 @@ constexpr std::string_view plainest_variant = "v8";
 #error "images are known for x86-64 and arm64 machines"
 #endif
 
-constexpr std::string_view os_here = "linux";
+constexpr std::string_view kOsHere = "linux";
 
 bool for_this_platform(const std::string& os, const std::string& architecture) {
-    return (os.empty() || os == os_here) &&
-           (architecture.empty() || architecture == architecture_here);
+    return (os.empty() || os == kOsHere) &&
+           (architecture.empty() || architecture == kArchitectureHere);
 }
 
 /// Of instruction set levels and the like ("v8", "v3"), the one that needs least comes first.
 std::string_view rank(std::string_view variant) {
-    return variant == plainest_variant ? std::string_view() : variant;
+    return variant == kPlainestVariant ? std::string_view() : variant;
 }
 
 /// Names in archives are full references ("docker.io/library/x:1") or only tags.
@@ -53,7 +53,7 @@ void append_name(std::string& names, std::string_view name) {
 }  // namespace
 
 std::string_view machine_architecture() {
-    return architecture_here;
+    return kArchitectureHere;
 }
 
 bool is_index(const Descriptor& descriptor) {
@@ -75,8 +75,8 @@ bool is_layer(const Descriptor& descriptor) {
 Status check_platform(const std::string& os, const std::string& architecture) {
     if (for_this_platform(os, architecture)) return {};
     return Error(ErrorCode::unsupported, "the image is for " + in_quotes(os + "/" + architecture) +
-                                             ", this machine is " + std::string(os_here) + "/" +
-                                             std::string(architecture_here));
+                                             ", this machine is " + std::string(kOsHere) + "/" +
+                                             std::string(kArchitectureHere));
 }
 
 Result<Descriptor> choose(const std::vector<Descriptor>& index, const Reference& reference) {
@@ -90,8 +90,8 @@ Result<Descriptor> choose(const std::vector<Descriptor>& index, const Reference&
         }
     }
     if (fitting.empty()) {
-        return Error(ErrorCode::unsupported, "manifests: none is for " + std::string(os_here) +
-                                                 "/" + std::string(architecture_here) +
+        return Error(ErrorCode::unsupported, "manifests: none is for " + std::string(kOsHere) +
+                                                 "/" + std::string(kArchitectureHere) +
                                                  (others.empty() ? "" : ": " + others));
     }
     auto same = [&](const Descriptor* entry) { return entry->hex == fitting[0]->hex; };
@@ -116,8 +116,8 @@ Result<Descriptor> choose_platform(const std::vector<Descriptor>& index) {
     }
     if (best) return *best;
     return Error(ErrorCode::unsupported,
-                 "there is no image for " + std::string(os_here) + "/" +
-                     std::string(architecture_here) +
+                 "there is no image for " + std::string(kOsHere) + "/" +
+                     std::string(kArchitectureHere) +
                      (others.empty() ? ", the index is empty" : ", only for " + others));
 }
 

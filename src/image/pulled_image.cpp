@@ -1,6 +1,5 @@
-#include "image/pulled_image.hpp"
-
 #include "image/layer_unpack.hpp"
+#include "image/staged_image.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

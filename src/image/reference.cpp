@@ -8,8 +8,8 @@
 namespace opensandbox::image {
 namespace {
 
-constexpr std::size_t longest_name = 255;
-constexpr std::size_t longest_tag = 128;
+constexpr std::size_t kLongestName = 255;
+constexpr std::size_t kLongestTag = 128;
 
 bool is_lower_or_digit(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
@@ -86,7 +86,7 @@ Error broken_reference(std::string_view reference, std::string_view rule) {
 
 Status check_name(std::string_view reference, std::string_view name) {
     if (name.empty()) return broken_reference(reference, "the name must not be empty");
-    if (name.size() > longest_name) {
+    if (name.size() > kLongestName) {
         return broken_reference(reference, "the name must not be longer than 255 characters");
     }
     std::size_t slash = name.find('/');
@@ -111,7 +111,7 @@ Status check_name(std::string_view reference, std::string_view name) {
 }
 
 bool is_tag(std::string_view tag) {
-    if (tag.empty() || tag.size() > longest_tag) return false;
+    if (tag.empty() || tag.size() > kLongestTag) return false;
     if (!is_alphanumeric(tag[0]) && tag[0] != '_') return false;
     return std::ranges::all_of(
         tag, [](char c) { return is_alphanumeric(c) || c == '_' || c == '.' || c == '-'; });

@@ -8,7 +8,7 @@
 
 namespace opensandbox::image {
 
-inline constexpr std::string_view host_reference = "host";
+inline constexpr std::string_view kHostReference = "host";
 
 /// A checked reference. `host` has neither tag nor digest.
 struct Reference {
@@ -16,7 +16,7 @@ struct Reference {
     std::string tag;     ///< empty when `digest` is set
     std::string digest;  ///< "sha256:<64 hex>": a particular image of that name
 
-    [[nodiscard]] bool is_host() const { return name == host_reference; }
+    [[nodiscard]] bool is_host() const { return name == kHostReference; }
     /// "name:tag", "name@sha256:…" or "host".
     [[nodiscard]] std::string text() const;
 };

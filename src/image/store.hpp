@@ -21,7 +21,6 @@ namespace opensandbox::image {
 
 /// The part of an OCI image config that a sandbox honours.
 struct ImageConfig {
-    ImageConfig() = default;
     std::vector<std::pair<std::string, std::string>> env;
     std::string user;  ///< "uid[:gid]" or names, as in the config
     std::string working_directory;
@@ -33,7 +32,6 @@ struct ImageConfig {
 
 /// One image as `image list` shows it.
 struct ImageInfo {
-    ImageInfo() = default;
     std::string reference;   ///< "name:tag"; the built-in one is "host"
     std::string digest;      ///< sha256:… of the manifest (or of the layer set, when imported raw)
     std::uint64_t size = 0;  ///< bytes unpacked
@@ -43,7 +41,6 @@ struct ImageInfo {
 
 /// What the native runtime mounts.
 struct Rootfs {
-    Rootfs() = default;
     std::string digest;
     std::vector<std::filesystem::path> layers;  ///< lower directories, uppermost first
     std::filesystem::path usr;                  ///< host's /usr for the built-in image, else empty
@@ -61,7 +58,6 @@ struct ImportLimits {
 
 /// One layer of a stored image.
 struct LayerInfo {
-    LayerInfo() = default;
     std::string diff_id;         ///< hex of the digest of its tar stream
     std::uint64_t size = 0;      ///< bytes of its files
     std::filesystem::path path;  ///< its directory, as overlayfs reads it
@@ -69,7 +65,6 @@ struct LayerInfo {
 
 /// The documents that an image came with, byte for byte. With them it can be pushed as it was.
 struct ImageDocuments {
-    ImageDocuments() = default;
     std::string media_type;  ///< of the manifest
     std::string manifest;
     std::string config;
@@ -78,7 +73,6 @@ struct ImageDocuments {
 
 /// All that the store knows of an image.
 struct ImageDetails {
-    ImageDetails() = default;
     ImageInfo info;
     ImageConfig config;
     std::vector<LayerInfo> layers;            ///< lowest first, as in the image
@@ -87,7 +81,6 @@ struct ImageDetails {
 
 /// What a pruning took away.
 struct PruneReport {
-    PruneReport() = default;
     std::vector<std::string> removed;  ///< references
     std::uint64_t freed = 0;           ///< bytes of layers that no image has any more
 };

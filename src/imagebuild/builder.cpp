@@ -23,7 +23,6 @@ struct StageImage {
 
 /// A COPY from the context with what its sources come to.
 struct Sources {
-    Sources() = default;
     Selection selection;
     std::string digest;
 };
@@ -145,7 +144,7 @@ class Build {
     }
 
     /// Names the result.
-    Awaitable<sdk::Result<sdk::ImageInfo>> finish(const StageImage& last) {
+    Awaitable<sdk::Result<sdk::ImageInfo>> finish(StageImage last) {
         std::vector<std::string> references = request_.references;
         const ImageSettings& settings = last.state.settings();
         if (references.empty()) {
@@ -178,7 +177,7 @@ class Build {
         co_return base;
     }
 
-    Awaitable<sdk::Status> build_stage(const PlannedStage& planned) {
+    Awaitable<sdk::Status> build_stage(PlannedStage planned) {
         const Stage& stage = file().stages[planned.index];
         stage_name_ = stage.name.empty() ? std::to_string(planned.index) : stage.name;
         if (const auto* image = std::get_if<ImageSource>(&planned.base)) {
@@ -215,7 +214,7 @@ class Build {
     }
 
     Awaitable<sdk::Status> take_step(StageImage& current, std::size_t stage,
-                                     const Instruction& instruction, Step step) {
+                                     Instruction instruction, Step step) {
         if (auto* run = std::get_if<RunStep>(&step)) {
             const std::string key = key_of(current.digest, *run);
             if (take_cached(current, key, instruction)) co_return sdk::Status();
@@ -233,13 +232,15 @@ class Build {
             co_return co_await make(current, key, std::move(work));
         }
         if (auto* copy = std::get_if<CopyStep>(&step)) {
-            if (copy->from) co_return co_await copy_from(current, stage, instruction, *copy);
-            co_return co_await copy_context(current, instruction, *copy);
+            if (copy->from) {
+                co_return co_await copy_from(current, stage, std::move(instruction), *copy);
+            }
+            co_return co_await copy_context(current, std::move(instruction), *copy);
         }
         co_return sdk::Status();
     }
 
-    Awaitable<sdk::Status> copy_context(StageImage& current, const Instruction& instruction,
+    Awaitable<sdk::Status> copy_context(StageImage& current, Instruction instruction,
                                         CopyStep& copy) {
         std::function<Result<Sources>()> find = [this, &copy]() -> Result<Sources> {
             if (!context_) {
@@ -261,7 +262,7 @@ class Build {
     }
 
     Awaitable<sdk::Status> copy_from(StageImage& current, std::size_t stage,
-                                     const Instruction& instruction, CopyStep& copy) {
+                                     Instruction instruction, CopyStep& copy) {
         auto source = resolve_source(file(), *copy.from, stage);
         if (!source) co_return sdk::to_public(source.error());
         std::string reference, digest;
@@ -302,7 +303,7 @@ class Build {
     }
 
     /// Does a step in a sandbox of its own and keeps what comes of it.
-    Awaitable<sdk::Status> make(StageImage& current, const std::string& key,
+    Awaitable<sdk::Status> make(StageImage& current, std::string key,
                                 std::function<Awaitable<sdk::Status>(sdk::Sandbox)> work) {
         if (cancellation_.requested()) co_return Cancellation::error();
         auto sandbox = co_await workshop_.open(current.reference);

@@ -15,7 +15,6 @@
 namespace opensandbox::imagebuild {
 
 struct BuildRequest {
-    BuildRequest() = default;
     Dockerfile dockerfile;
     IgnoreRules ignore;
     std::filesystem::path context;
@@ -27,7 +26,6 @@ struct BuildRequest {
 };
 
 struct BuildResult {
-    BuildResult() = default;
     sdk::ImageInfo image;
     std::size_t steps = 0;   ///< that did something in the image
     std::size_t cached = 0;  ///< of these
@@ -36,7 +34,6 @@ struct BuildResult {
 
 /// Who watches a build.
 struct BuildObserver {
-    BuildObserver() = default;
     /// A step begins, or was found in the cache. `stage` is its name or number.
     std::function<void(const std::string& stage, const std::string& text, bool cached)> on_step;
     /// What a RUN writes.

@@ -15,7 +15,6 @@ enum class EntryKind : std::uint8_t { file, directory, link };
 
 /// One file, directory or symbolic link of the context.
 struct ContextEntry {
-    ContextEntry() = default;
     EntryKind kind = EntryKind::file;
     std::uint32_t mode = 0;  ///< permission bits
     std::uint64_t size = 0;

@@ -1,6 +1,5 @@
 #include "imagebuild/dockerfile.hpp"
 
-#include "imagebuild/instruction_parser.hpp"
 #include "imagebuild/words.hpp"
 
 #include <algorithm>

@@ -27,7 +27,6 @@ enum class Verb : std::uint8_t {
 
 /// One instruction of a stage as it is written; variables are not replaced yet.
 struct Instruction {
-    Instruction() = default;
     Verb verb = Verb::run;
     std::size_t line = 0;
     std::string text;  ///< for people, on one line
@@ -45,7 +44,6 @@ struct Instruction {
 };
 
 struct Stage {
-    Stage() = default;
     std::size_t line = 0;
     std::string base;  ///< as written
     std::string name;  ///< lower case; empty without AS
@@ -53,7 +51,6 @@ struct Stage {
 };
 
 struct Dockerfile {
-    Dockerfile() = default;
     std::string file;
     char escape = '\\';
     std::vector<Instruction> global_arguments;  ///< ARG before the first FROM
@@ -65,5 +62,18 @@ struct Dockerfile {
 Result<Dockerfile> parse_dockerfile(std::string_view text, std::string file);
 
 std::string_view to_string(Verb verb);
+
+// What it is made of (instruction_parser.cpp).
+
+/// Parses one instruction that is no FROM. The error is the rule alone.
+Result<Instruction> parse_instruction(std::string_view verb, std::string_view rest,
+                                      const LogicalLine& line, char escape);
+
+/// Flags ("--name=value") at the beginning of an instruction's text, which are cut off.
+struct Flags {
+    std::vector<std::pair<std::string, std::string>> values;
+    std::string_view rest;
+};
+Flags take_flags(std::string_view text);
 
 }  // namespace opensandbox::imagebuild

@@ -11,7 +11,6 @@ namespace opensandbox::imagebuild {
 
 /// A here-document that follows an instruction (`RUN <<EOF`).
 struct HereDocument {
-    HereDocument() = default;
     std::string name;         ///< the word that ends it
     std::string content;      ///< its lines as they stand, each with its line end
     bool strip_tabs = false;  ///< `<<-`: leading tabs are no part of it
@@ -19,14 +18,12 @@ struct HereDocument {
 
 /// One instruction with its continuation lines put together, comments left out.
 struct LogicalLine {
-    LogicalLine() = default;
     std::size_t number = 0;  ///< of its first line, from 1
     std::string text;
     std::vector<HereDocument> documents;
 };
 
 struct DockerfileLines {
-    DockerfileLines() = default;
     std::string file;  ///< as errors name it
     char escape = '\\';
     std::vector<LogicalLine> lines;

@@ -23,7 +23,6 @@ class IgnoreRules {
 
   private:
     struct Rule {
-        Rule(PathPattern p, bool n) : pattern(std::move(p)), negated(n) {}
         PathPattern pattern;
         bool negated;
     };

@@ -9,7 +9,6 @@ namespace opensandbox::imagebuild {
 
 /// What an image says about how it is run.
 struct ImageSettings {
-    ImageSettings() = default;
     std::map<std::string, std::string, std::less<>> environment;
     std::string user;
     std::string working_directory;

@@ -1,5 +1,4 @@
-#include "imagebuild/instruction_parser.hpp"
-
+#include "imagebuild/dockerfile.hpp"
 #include "imagebuild/words.hpp"
 
 #include <algorithm>

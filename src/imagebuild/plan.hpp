@@ -12,27 +12,21 @@ namespace opensandbox::imagebuild {
 
 /// An image of the server, or "scratch": nothing at all.
 struct ImageSource {
-    ImageSource() = default;
-    explicit ImageSource(std::string r) : reference(std::move(r)) {}
     std::string reference;
 };
 /// An earlier stage, by its place in the Dockerfile.
 struct StageSource {
-    StageSource() = default;
-    explicit StageSource(std::size_t i) : index(i) {}
     std::size_t index = 0;
 };
 using Source = std::variant<ImageSource, StageSource>;
 
 struct PlannedStage {
-    PlannedStage() = default;
     std::size_t index = 0;  ///< of Dockerfile::stages
     Source base;
 };
 
 /// What to build, in this order; the last one is the target.
 struct Plan {
-    Plan() = default;
     Variables globals;  ///< ARG before FROM with their values
     std::vector<PlannedStage> stages;
 };

@@ -10,9 +10,6 @@ namespace opensandbox::imagebuild {
 /// One thing to copy: where it is in the context and where it goes below the destination directory
 /// ("." for the directory itself).
 struct Member {
-    Member() = default;
-    Member(std::string s, std::string n, bool by_itself)
-        : source(std::move(s)), name(std::move(n)), named(by_itself) {}
     std::string source;
     std::string name;
     bool named = false;  ///< a source by itself, not only part of one
@@ -20,7 +17,6 @@ struct Member {
 
 /// What the sources of one COPY come to.
 struct Selection {
-    Selection() = default;
     std::vector<Member> members;  ///< directories before what is in them
     /// A single file: it may be given another name, that of the destination.
     bool single_file = false;

@@ -13,7 +13,6 @@ namespace opensandbox::imagebuild {
 
 /// Runs a program in the image.
 struct RunStep {
-    RunStep() = default;
     std::vector<std::string> arguments;
     std::string user;
     std::string directory;
@@ -23,7 +22,6 @@ struct RunStep {
 
 /// Copies files into the image.
 struct CopyStep {
-    CopyStep() = default;
     std::optional<std::string> from;  ///< as written
     std::vector<std::string> sources;
     std::string destination;      ///< absolute
@@ -36,7 +34,6 @@ struct CopyStep {
 
 /// Makes a directory unless it is there.
 struct DirectoryStep {
-    DirectoryStep() = default;
     std::string path;
     std::string owner;
     std::string group;

@@ -15,7 +15,6 @@ constexpr std::size_t kLargestTable = std::size_t{4} << 20;
 
 /// What a copy goes to: a directory, and the name of a single file in it when it is another one.
 struct Placement {
-    Placement(std::string d, std::string r) : directory(std::move(d)), rename(std::move(r)) {}
     std::string directory;
     std::string rename;
 };
@@ -26,9 +25,9 @@ Awaitable<bool> is_directory(sdk::Files files, std::string path) {
     co_return listed.has_value();
 }
 
-Awaitable<Placement> place_file(sdk::Files files, const CopyStep& step) {
-    const std::string path = clean_absolute_path(step.destination);
-    if (step.into_directory || path == "/") co_return Placement(path, "");
+Awaitable<Placement> place_file(sdk::Files files, std::string destination, bool into_directory) {
+    const std::string path = clean_absolute_path(destination);
+    if (into_directory || path == "/") co_return Placement(path, "");
     const bool directory = co_await is_directory(files, path);
     if (directory) co_return Placement(path, "");
     const auto slash = path.rfind('/');
@@ -192,28 +191,28 @@ Awaitable<sdk::Status> StepRunner::make_directory(sdk::Sandbox sandbox, Director
     co_return co_await files.unpack(std::move(step.path), *archive, std::move(permissions));
 }
 
-Awaitable<sdk::Status> StepRunner::send(sdk::Sandbox sandbox, const CopyStep& step,
-                                        std::string directory, const Context& context,
+Awaitable<sdk::Status> StepRunner::send(sdk::Sandbox sandbox, sdk::Permissions permissions,
+                                        std::string directory, Context& context,
                                         Selection selection, std::string rename) {
     ContextArchive archive(context, std::move(selection), std::move(rename));
     ThreadReader reader(files_, cancellation_,
                         [&](std::span<char> into) { return archive.read(into); });
     sdk::Files files = sandbox.files();
-    co_return co_await files.unpack(std::move(directory), reader, permissions_of(step));
+    co_return co_await files.unpack(std::move(directory), reader, std::move(permissions));
 }
 
-Awaitable<sdk::Status> StepRunner::send_file(sdk::Sandbox sandbox, const CopyStep& step,
+Awaitable<sdk::Status> StepRunner::send_file(sdk::Sandbox sandbox, sdk::Permissions permissions,
                                              std::string directory, std::string path) {
     auto file = sdk::read_file(path);
     if (!file) co_return file.error();
     CancellableReader reader(std::move(*file), cancellation_);
     sdk::Files files = sandbox.files();
-    auto unpacked = co_await files.unpack(std::move(directory), reader, permissions_of(step));
+    auto unpacked = co_await files.unpack(std::move(directory), reader, std::move(permissions));
     if (!unpacked) co_return unpacked.error().within(path);
     co_return sdk::Status();
 }
 
-Awaitable<sdk::Status> StepRunner::copy(sdk::Sandbox sandbox, CopyStep step, const Context& context,
+Awaitable<sdk::Status> StepRunner::copy(sdk::Sandbox sandbox, CopyStep step, Context& context,
                                         Selection selection) {
     if (step.unpack) {
         std::function<Result<std::vector<std::string>>()> work = [&] {
@@ -224,19 +223,20 @@ Awaitable<sdk::Status> StepRunner::copy(sdk::Sandbox sandbox, CopyStep step, con
         if (!archives) co_return sdk::to_public(archives.error());
         for (const std::string& path : *archives) {
             std::string directory = clean_absolute_path(step.destination);
-            auto sent = co_await send_file(sandbox, step, std::move(directory), path);
+            auto sent =
+                co_await send_file(sandbox, permissions_of(step), std::move(directory), path);
             if (!sent) co_return sent;
         }
         if (selection.members.empty()) co_return sdk::Status();
     }
     if (!selection.single_file) {
         std::string directory = clean_absolute_path(step.destination);
-        co_return co_await send(sandbox, step, std::move(directory), context, std::move(selection),
-                                "");
+        co_return co_await send(sandbox, permissions_of(step), std::move(directory), context,
+                                std::move(selection), "");
     }
-    Placement place = co_await place_file(sandbox.files(), step);
-    co_return co_await send(sandbox, step, place.directory, context, std::move(selection),
-                            place.rename);
+    Placement place = co_await place_file(sandbox.files(), step.destination, step.into_directory);
+    co_return co_await send(sandbox, permissions_of(step), place.directory, context,
+                            std::move(selection), place.rename);
 }
 
 Awaitable<sdk::Status> StepRunner::copy(sdk::Sandbox sandbox, CopyStep step, sdk::Sandbox from) {
@@ -255,7 +255,9 @@ Awaitable<sdk::Status> StepRunner::copy(sdk::Sandbox sandbox, CopyStep step, sdk
     for (const std::string& path : paths) {
         const bool directory = co_await is_directory(source, path);
         Placement place(clean_absolute_path(step.destination), "");
-        if (!directory) place = co_await place_file(target, step);
+        if (!directory) {
+            place = co_await place_file(target, step.destination, step.into_directory);
+        }
         auto packed = co_await source.pack(path, place.rename);
         if (!packed) {
             co_return packed.error().within("--from=" + *step.from + " '" + path + "'");

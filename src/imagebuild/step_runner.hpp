@@ -26,17 +26,18 @@ class StepRunner {
     /// A command that ends with another code than 0 is an error that says which.
     Awaitable<sdk::Status> run(sdk::Sandbox sandbox, RunStep step);
     Awaitable<sdk::Status> make_directory(sdk::Sandbox sandbox, DirectoryStep step);
-    /// From the context.
-    Awaitable<sdk::Status> copy(sdk::Sandbox sandbox, CopyStep step, const Context& context,
+    /// From the context, which outlives it.
+    Awaitable<sdk::Status> copy(sdk::Sandbox sandbox, CopyStep step, Context& context,
                                 Selection selection);
     /// From another sandbox.
     Awaitable<sdk::Status> copy(sdk::Sandbox sandbox, CopyStep step, sdk::Sandbox from);
 
   private:
     Awaitable<sdk::Result<sdk::CommandRequest>> command_of(sdk::Sandbox sandbox, RunStep step);
-    Awaitable<sdk::Status> send(sdk::Sandbox sandbox, const CopyStep& step, std::string directory,
-                                const Context& context, Selection selection, std::string rename);
-    Awaitable<sdk::Status> send_file(sdk::Sandbox sandbox, const CopyStep& step,
+    Awaitable<sdk::Status> send(sdk::Sandbox sandbox, sdk::Permissions permissions,
+                                std::string directory, Context& context, Selection selection,
+                                std::string rename);
+    Awaitable<sdk::Status> send_file(sdk::Sandbox sandbox, sdk::Permissions permissions,
                                      std::string directory, std::string path);
 
     Cancellation& cancellation_;

@@ -10,7 +10,6 @@ namespace opensandbox::imagebuild {
 
 /// Whom a RUN is.
 struct BuildUser {
-    BuildUser() = default;
     std::uint32_t uid = 0;
     std::uint32_t gid = 0;
     std::string home = "/root";

@@ -15,7 +15,6 @@ namespace opensandbox::imagebuild {
 
 /// An image that a stage begins with.
 struct BaseImage {
-    BaseImage() = default;
     std::string reference;
     std::string digest;
     ImageSettings settings;

@@ -15,11 +15,11 @@
 /// One list of members a document, walked by all that is made of it: its reader, its writer, rows
 /// for people, a schema. A list is a function that puts every member into a walker:
 ///
-///     constexpr auto image_members = [](auto& walker, auto& image) {
+///     constexpr auto kImageMembers = [](auto& walker, auto& image) {
 ///         walker.put("reference", image.reference);
 ///         walker.put(json::Field("createdAt", "created_at").may_lack(), image.created_at);
 ///     };
-///     json::write_fields(image, image_members);
+///     json::write_fields(image, kImageMembers);
 namespace opensandbox::json {
 
 enum Role : unsigned { kRead = 1, kWritten = 2, kRow = 4, kSchema = 8 };

@@ -14,7 +14,6 @@ using model::CreateRequest;
 
 /// What was found out on the way.
 struct Findings {
-    Findings() = default;
     std::optional<std::int64_t> renew_seconds;
     std::optional<store::SnapshotRecord> snapshot;
     std::vector<std::string> entrypoint;

@@ -16,7 +16,6 @@ namespace opensandbox::lifecycle {
 
 /// What this server lets in.
 struct AdmissionRules {
-    AdmissionRules() = default;
     std::string error_prefix = "NATIVE";              ///< Runtime::error_prefix()
     std::string arch;                                 ///< "amd64" or "arm64"
     runtime::Capabilities capabilities;               ///< Runtime::capabilities()
@@ -25,7 +24,6 @@ struct AdmissionRules {
 
 /// A request that was let in: what to make, and the row that says so.
 struct Admitted {
-    Admitted() = default;
     runtime::SandboxSpec spec;
     store::SandboxRecord record;
     std::vector<std::string> warnings;  ///< what was accepted but may not be meant

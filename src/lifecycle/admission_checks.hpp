@@ -65,7 +65,6 @@ Status check_volumes(const model::CreateRequest& request, const AdmissionRules& 
 
 /// The request's env, apart: what the sandbox sees and what is the sidecar's (lifecycle 6.5).
 struct SplitEnv {
-    SplitEnv() = default;
     model::StringMap sandbox;
     model::StringMap egress;
     bool dropped = false;  ///< there were sidecar's settings, but there is no policy

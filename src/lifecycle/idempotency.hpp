@@ -15,7 +15,6 @@ namespace opensandbox::lifecycle {
 
 /// The Idempotency-Key of one request, with the digest of its body.
 struct IdempotencyKey {
-    IdempotencyKey(std::string k, std::string d) : key(std::move(k)), body_digest(std::move(d)) {}
     std::string key;
     std::string body_digest;
 };

@@ -13,7 +13,6 @@ namespace opensandbox::lifecycle {
 /// different sandboxes do not wait for each other. For one event loop.
 class KeyedMutex {
     struct State {
-        explicit State(asio::any_io_executor e) : executor(std::move(e)) {}
         asio::any_io_executor executor;
         std::unordered_map<std::string, std::deque<std::shared_ptr<Latch>>> held;
     };

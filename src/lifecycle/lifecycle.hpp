@@ -27,7 +27,6 @@ namespace opensandbox::lifecycle {
 
 /// How the agent of a sandbox is reached.
 struct AgentAccess {
-    AgentAccess() = default;
     model::Endpoints endpoints;
     std::string token;
     std::string tenant;
@@ -37,7 +36,6 @@ struct AgentAccess {
 
 /// Who asks.
 struct Requester {
-    Requester() = default;
     std::string tenant;  ///< empty where there is one tenant
     model::Quota quota;  ///< what it may have at once
 };
@@ -120,7 +118,6 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
                                     Requester requester);
     /// A request that may come in, and where it takes its sandbox from.
     struct Entrant {
-        Entrant() = default;
         Admitted admitted;
         Pools::Key pool;         ///< without a name: none
         bool fits_idle = false;  ///< an idle one of the pool can be it
@@ -161,7 +158,7 @@ class Lifecycle : public std::enable_shared_from_this<Lifecycle> {
     Awaitable<void> handle_change(std::string id, runtime::Change change);
 
     Awaitable<Status> recover();
-    Awaitable<Status> settle(const RecoveryPlan& plan);
+    Awaitable<Status> settle(RecoveryPlan plan);
     using Rows = std::map<std::string, store::SandboxRecord>;
     Awaitable<Status> settle_idle(RecoveryPlan& plan, Rows idle);
     Awaitable<void> remove_remains(std::string id);

@@ -139,7 +139,7 @@ Awaitable<Status> Lifecycle::make_new(Admitted& admitted, std::optional<Idempote
 
 /// From the row to a running sandbox.
 Awaitable<Status> Lifecycle::bring_up(Admitted& admitted) {
-    auto endpoints = co_await runtime_.create(admitted.spec);
+    auto endpoints = co_await runtime_.create(std::move(admitted.spec));
     if (!endpoints) {
         co_return start_failure(endpoints.error(), error_code("SANDBOX_START_FAILED"));
     }

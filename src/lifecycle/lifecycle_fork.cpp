@@ -70,7 +70,7 @@ Awaitable<Result<std::vector<std::string>>> Lifecycle::fork(std::string id,
         child.spec.snapshot = base.value();
     auto done = co_await bring_up_all(litter);
     // Whatever was made stands on it and keeps it.
-    auto let_go = co_await runtime_.remove_snapshot(base.value());
+    auto let_go = co_await runtime_.remove_snapshot(std::move(base.value()));
     if (!let_go) {
         log::error("cannot let go of what copies stand on",
                    {{"sandbox", id}, {"error", let_go.error().message()}});
@@ -92,7 +92,7 @@ Awaitable<Result<runtime::SnapshotReference>> Lifecycle::keep_for_copies(std::st
     using Kept = Result<runtime::SnapshotReference>;
     auto hold = co_await holds_.lock(id);
     if (auto able = check_forkable(id); !able) co_return Kept(able.error());
-    auto kept = co_await runtime_.fork(id, fork_id);
+    auto kept = co_await runtime_.fork(id, std::move(fork_id));
     if (kept) co_return kept;
     Error error = kept.error();
     if (!error.wire().empty() || error.code() == ErrorCode::conflict) co_return Kept(error);
@@ -129,7 +129,7 @@ Awaitable<Status> Lifecycle::bring_up_all(std::shared_ptr<Litter> litter) {
 }
 
 Awaitable<void> Lifecycle::bring_up_one(std::shared_ptr<Litter> litter, std::size_t which) {
-    litter->outcomes[which] = co_await runtime_.create(litter->children[which].spec);
+    litter->outcomes[which] = co_await runtime_.create(std::move(litter->children[which].spec));
     if (--litter->left == 0) litter->settled.open();
 }
 

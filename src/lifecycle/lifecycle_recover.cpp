@@ -78,7 +78,7 @@ Awaitable<Status> Lifecycle::recover() {
 }
 
 /// Brings rows in line with what the runtime has.
-Awaitable<Status> Lifecycle::settle(const RecoveryPlan& plan) {
+Awaitable<Status> Lifecycle::settle(RecoveryPlan plan) {
     for (const auto& [id, status] : plan.ended) {
         Change change = [id = id, status = status](store::SandboxStore& s) {
             return s.set_status(id, status);

@@ -8,7 +8,6 @@ namespace opensandbox::lifecycle {
 
 /// One page of a list (lifecycle 1.4).
 struct Page {
-    Page() = default;
     std::int64_t number = 1;
     std::int64_t size = 20;
 };

@@ -11,7 +11,6 @@ namespace opensandbox::lifecycle {
 /// Lets so many pass at a time; the others wait in line. For one event loop.
 class Permits {
     struct State {
-        State(asio::any_io_executor e, std::size_t n) : executor(std::move(e)), free(n) {}
         asio::any_io_executor executor;
         std::size_t free;
         std::deque<std::shared_ptr<Latch>> waiting;

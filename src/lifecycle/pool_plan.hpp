@@ -9,8 +9,6 @@ namespace opensandbox::lifecycle {
 
 /// What a pool has at one moment.
 struct PoolCounts {
-    PoolCounts() = default;
-    PoolCounts(std::int64_t i, std::int64_t m, std::int64_t a) : idle(i), making(m), allocated(a) {}
     [[nodiscard]] std::int64_t total() const { return idle + making + allocated; }
 
     std::int64_t idle = 0;
@@ -19,8 +17,6 @@ struct PoolCounts {
 };
 
 struct PoolStep {
-    PoolStep() = default;
-    PoolStep(std::int64_t m, std::int64_t r) : make(m), remove(r) {}
     friend bool operator==(const PoolStep&, const PoolStep&) = default;
 
     std::int64_t make = 0;

@@ -122,7 +122,7 @@ Awaitable<Result<store::SandboxRecord>> Pools::made(EntryPtr entry) {
     };
     auto inserted = co_await commit(std::move(insert));
     if (!inserted) co_return inserted.error();
-    auto endpoints = co_await runtime_.create(admitted->spec);
+    auto endpoints = co_await runtime_.create(std::move(admitted->spec));
     Status done;
     if (endpoints) {
         record.endpoints = std::move(endpoints.value());

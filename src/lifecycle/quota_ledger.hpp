@@ -12,9 +12,6 @@ namespace opensandbox::lifecycle {
 
 /// What one tenant has, or one sandbox takes.
 struct Usage {
-    Usage() = default;
-    Usage(std::int64_t n, std::int64_t cpu, std::int64_t memory)
-        : sandboxes(n), cpu_millicores(cpu), memory_bytes(memory) {}
     Usage& operator+=(const Usage& other);
     friend bool operator==(const Usage&, const Usage&) = default;
 

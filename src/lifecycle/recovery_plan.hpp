@@ -2,6 +2,7 @@
 
 #include "runtime/runtime.hpp"
 #include "store/sandbox_store.hpp"
+#include "store/snapshot_store.hpp"
 
 #include <optional>
 #include <string>
@@ -11,6 +12,7 @@
 /// (the runtime). Pure.
 namespace opensandbox::lifecycle {
 
+/// For sandboxes.
 struct RecoveryPlan {
     /// Live, with the address where their agents listen now.
     std::vector<runtime::Observed> adopt;
@@ -28,5 +30,20 @@ struct RecoveryPlan {
 RecoveryPlan plan_recovery(const std::vector<store::SandboxRecord>& rows,
                            const std::vector<runtime::Observed>& observed, Timestamp now,
                            bool host_restarted = false);
+
+/// For snapshots (lifecycle 4).
+struct SnapshotPlan {
+    /// Rows with a new status, and the reference where there is one.
+    std::vector<store::SnapshotRecord> changed;
+    /// Rows whose deletion was cut short.
+    std::vector<std::string> remove;
+    /// What the runtime calls its own and no row knows.
+    std::vector<runtime::SnapshotReference> orphans;
+};
+
+/// `existing` is empty when the runtime could not say.
+SnapshotPlan plan_snapshots(const std::vector<store::SnapshotRecord>& rows,
+                            const std::optional<std::vector<runtime::SnapshotReference>>& existing,
+                            Timestamp now);
 
 }  // namespace opensandbox::lifecycle

@@ -10,9 +10,6 @@
 namespace opensandbox::lifecycle {
 
 struct SandboxEvent {
-    SandboxEvent() = default;
-    SandboxEvent(Timestamp t, std::string r, std::string m)
-        : at(t), reason(std::move(r)), message(std::move(m)) {}
     Timestamp at{};
     std::string reason;   ///< a status reason, or what else changed: EXPIRATION_CHANGED…
     std::string message;  ///< a sentence

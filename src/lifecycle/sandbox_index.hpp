@@ -19,7 +19,6 @@ namespace opensandbox::lifecycle {
 
 /// Which sandboxes a list shows (lifecycle 1.4).
 struct ListQuery {
-    ListQuery() = default;
     /// Any of these; set but empty matches nothing.
     std::optional<std::vector<model::SandboxState>> states;
     model::StringMap metadata;  ///< all of these

@@ -16,7 +16,6 @@ namespace opensandbox::lifecycle {
 
 /// Which snapshots a list shows (lifecycle 1.4).
 struct SnapshotQuery {
-    SnapshotQuery() = default;
     std::string tenant;
     std::optional<std::string> sandbox_id;
     std::optional<std::string> name;  ///< exactly

@@ -3,7 +3,8 @@
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
-#include "lifecycle/snapshot_plan.hpp"
+#include "lifecycle/recovery_plan.hpp"
+#include "lifecycle/transition.hpp"
 
 namespace opensandbox::lifecycle {
 namespace {
@@ -73,7 +74,7 @@ Awaitable<Result<Snapshots::Opened>> Snapshots::open(std::string id, std::string
     auto record = source(id, tenant);
     if (!record) co_return Outcome(record.error());
     runtime::SnapshotReference reference(id, record->reference);
-    auto content = co_await runtime_.open_snapshot(reference);
+    auto content = co_await runtime_.open_snapshot(std::move(reference));
     if (!content) co_return Outcome(content.error());
     co_return Outcome(Opened(std::move(turn), std::move(content.value())));
 }
@@ -175,7 +176,7 @@ Awaitable<Status> Snapshots::remove_locked(std::string id) {
         index_.put(record);
     }
     runtime::SnapshotReference reference(id, record.reference);
-    auto removed = co_await runtime_.remove_snapshot(reference);
+    auto removed = co_await runtime_.remove_snapshot(std::move(reference));
     if (removed) {
         Change drop = [id](store::SnapshotStore& store) { return store.remove(id); };
         removed = co_await commit(std::move(drop));

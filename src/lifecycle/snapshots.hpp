@@ -40,7 +40,6 @@ class Snapshots {
     /// The new snapshot, Creating. The sandbox must be Running (409
     /// SNAPSHOT::INVALID_SOURCE_STATE).
     struct Accepted {
-        Accepted() = default;
         std::string id;
         std::string json;
     };
@@ -57,8 +56,6 @@ class Snapshots {
                                                        std::string_view tenant) const;
     /// One that is taken apart; nobody removes it as long as this lives.
     struct Opened {
-        Opened(KeyedMutex::Guard t, runtime::SnapshotContent c)
-            : turn(std::move(t)), content(std::move(c)) {}
         KeyedMutex::Guard turn;
         runtime::SnapshotContent content;
     };

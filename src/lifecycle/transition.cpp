@@ -4,6 +4,8 @@ namespace opensandbox::lifecycle {
 
 using model::SandboxState;
 using model::SandboxStatus;
+using model::SnapshotState;
+using model::SnapshotStatus;
 
 namespace {
 
@@ -59,6 +61,25 @@ SandboxStatus lost(Timestamp at) {
 SandboxStatus ended_with_host(Timestamp at) {
     return {SandboxState::terminated, kHostRestarted,
             "The host was restarted, and the sandbox ended with it.", at};
+}
+
+SnapshotStatus snapshot_accepted(Timestamp at) {
+    return {SnapshotState::creating, "snapshot_accepted", "Snapshot creation accepted.", at};
+}
+
+SnapshotStatus snapshot_ready(Timestamp at) {
+    return {SnapshotState::ready, "snapshot_runtime_ready", "Snapshot is ready.", at};
+}
+
+SnapshotStatus snapshot_failed(const Error& error, Timestamp at) {
+    bool late = error.code() == ErrorCode::timeout;
+    return {SnapshotState::failed, late ? "snapshot_runtime_timeout" : "snapshot_runtime_failed",
+            error.message(), at};
+}
+
+SnapshotStatus snapshot_deleting(Timestamp at) {
+    return {SnapshotState::deleting, "snapshot_delete_requested", "Snapshot deletion requested.",
+            at};
 }
 
 }  // namespace opensandbox::lifecycle

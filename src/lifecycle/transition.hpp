@@ -1,9 +1,10 @@
 #pragma once
 
 #include "model/sandbox.hpp"
+#include "model/snapshot.hpp"
 #include "runtime/runtime.hpp"
 
-/// The statuses that sandboxes pass through (lifecycle 2.3). Pure.
+/// The statuses that sandboxes (lifecycle 2.3) and snapshots pass through. Pure.
 namespace opensandbox::lifecycle {
 
 model::SandboxStatus starting(Timestamp at);
@@ -19,5 +20,12 @@ model::SandboxStatus exited(const runtime::Exit& exit, Timestamp now);
 model::SandboxStatus lost(Timestamp at);
 /// The same, and the host was restarted meanwhile.
 model::SandboxStatus ended_with_host(Timestamp at);
+
+// Snapshots (lifecycle 4).
+
+model::SnapshotStatus snapshot_accepted(Timestamp at);
+model::SnapshotStatus snapshot_ready(Timestamp at);
+model::SnapshotStatus snapshot_failed(const Error& error, Timestamp at);
+model::SnapshotStatus snapshot_deleting(Timestamp at);
 
 }  // namespace opensandbox::lifecycle

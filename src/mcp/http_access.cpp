@@ -1,6 +1,5 @@
-#include "mcp/http_access.hpp"
-
 #include "base/identifier.hpp"
+#include "mcp/http_transport.hpp"
 
 #include <algorithm>
 

@@ -2,7 +2,6 @@
 
 #include "base/identifier.hpp"
 #include "http/event_stream.hpp"
-#include "mcp/stream_outlet.hpp"
 
 #include <algorithm>
 
@@ -137,7 +136,7 @@ Awaitable<void> HttpTransport::post(http::Exchange& exchange) {
         co_await refuse(exchange, large ? 413 : 400, kInvalidRequest, body.error().message());
         co_return;
     }
-    const Payload payload = parse_payload(*body);
+    Payload payload = parse_payload(*body);
     const auto* malformed = std::get_if<Malformed>(&payload.items.front());
     if (!payload.batch && malformed != nullptr) {
         co_await exchange.respond(http::json_response(
@@ -166,10 +165,10 @@ Awaitable<void> HttpTransport::post(http::Exchange& exchange) {
                         "batches are part of protocol version 2025-03-26 only");
         co_return;
     }
-    co_await answer(exchange, payload, std::move(client), std::move(new_id));
+    co_await answer(exchange, std::move(payload), std::move(client), std::move(new_id));
 }
 
-Awaitable<void> HttpTransport::answer(http::Exchange& exchange, const Payload& payload,
+Awaitable<void> HttpTransport::answer(http::Exchange& exchange, Payload payload,
                                       std::shared_ptr<Client> client, std::string new_id) {
     const auto expected = std::ranges::count_if(payload.items, wants_answer);
     auto outlet = std::make_shared<StreamOutlet>(executor_, static_cast<std::size_t>(expected));

@@ -1,6 +1,5 @@
-#include "mcp/stream_outlet.hpp"
-
 #include "http/event_stream.hpp"
+#include "mcp/http_transport.hpp"
 
 namespace opensandbox::mcp {
 

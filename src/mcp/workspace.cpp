@@ -14,7 +14,7 @@ void Workspace::forget(std::string_view id) {
     std::erase_if(connected_, [&](const sdk::Sandbox& known) { return known.id() == id; });
 }
 
-Awaitable<sdk::Result<sdk::Sandbox>> Workspace::sandbox(const Call& call) {
+Awaitable<sdk::Result<sdk::Sandbox>> Workspace::sandbox(Call& call) {
     const std::string id = call.text("sandbox_id");
     auto known =
         std::ranges::find_if(connected_, [&](const sdk::Sandbox& each) { return each.id() == id; });

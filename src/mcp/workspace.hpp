@@ -34,7 +34,7 @@ class Workspace {
     void forget(std::string_view id);
     /// The sandbox of argument `sandbox_id`. One that is not connected is connected to when
     /// argument `connect_if_missing` says so, else it is an error that says what to do.
-    Awaitable<sdk::Result<sdk::Sandbox>> sandbox(const Call& call);
+    Awaitable<sdk::Result<sdk::Sandbox>> sandbox(Call& call);
 
   private:
     sdk::Connection server_;

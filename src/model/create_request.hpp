@@ -20,8 +20,6 @@ namespace opensandbox::model {
 /// POST /sandboxes (lifecycle 2.1) after the schema was checked. What a backend may lack is kept,
 /// so that it can be refused by name.
 struct CreateRequest {
-    CreateRequest() = default;
-
     std::optional<std::string> image;        ///< image.uri; blank counts as absent
     std::optional<std::string> snapshot_id;  ///< blank counts as absent
     std::optional<std::string> template_id;

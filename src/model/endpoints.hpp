@@ -9,8 +9,6 @@ namespace opensandbox::model {
 
 /// Where the agent of a running sandbox listens, seen from the server's host.
 struct AgentAddress {
-    AgentAddress() = default;
-    AgentAddress(std::string h, std::uint16_t p) : host(std::move(h)), port(p) {}
     std::string host;
     std::uint16_t port = 0;  ///< 0 until the runtime has made it
     friend bool operator==(const AgentAddress&, const AgentAddress&) = default;

@@ -24,7 +24,6 @@ enum class ForkLife : std::uint8_t {
 
 /// POST /sandboxes/{id}/fork. What is not given is as in the sandbox that is copied.
 struct ForkRequest {
-    ForkRequest() = default;
     std::int64_t count = 1;
     ForkLife life = ForkLife::as_source;
     std::int64_t timeout_seconds = 0;  ///< 60 or more, with ForkLife::timeout

@@ -32,7 +32,7 @@ Result<PlannedHook> parse_hook(const std::string& where, const json::value& valu
 }
 
 Result<ScheduledHook> parse_periodic(const std::string& where, const json::value& value) {
-    auto hook = parse_hook(where, value, HookPlan::default_periodic_timeout, 300);
+    auto hook = parse_hook(where, value, HookPlan::kDefaultPeriodicTimeout, 300);
     if (!hook) return hook.error();
     auto text = json::get_string(value.get_object(), "schedule");
     if (!text || !*text) return refuse(where + ".schedule", "must be a string");
@@ -54,7 +54,7 @@ Result<HookPlan> HookPlan::parse(std::string_view text) {
     }
     const json::object& object = document->get_object();
     if (const json::value* before = json::find(object, "preStart")) {
-        auto hook = parse_hook("preStart", *before, default_pre_start_timeout, 10'800);
+        auto hook = parse_hook("preStart", *before, kDefaultPreStartTimeout, 10'800);
         if (!hook) return hook.error();
         plan.pre_start = std::move(*hook);
     }

@@ -13,27 +13,23 @@ namespace opensandbox::model {
 
 /// A command that the sandbox runs by itself.
 struct PlannedHook {
-    PlannedHook(std::string n, std::vector<std::string> c, std::chrono::seconds t)
-        : name(std::move(n)), command(std::move(c)), timeout(t) {}
     std::string name;
     std::vector<std::string> command;  ///< argv, not empty
     std::chrono::seconds timeout;
 };
 
 struct ScheduledHook {
-    ScheduledHook(PlannedHook h, Schedule s) : hook(std::move(h)), schedule(std::move(s)) {}
     PlannedHook hook;
     Schedule schedule;
 };
 
 /// What OPENSANDBOX_LIFECYCLE asks for (lifecycle 2.1).
 struct HookPlan {
-    HookPlan() = default;
     std::optional<PlannedHook> pre_start;
     std::vector<ScheduledHook> periodic;
 
-    static constexpr std::chrono::seconds default_pre_start_timeout{300};
-    static constexpr std::chrono::seconds default_periodic_timeout{60};
+    static constexpr std::chrono::seconds kDefaultPreStartTimeout{300};
+    static constexpr std::chrono::seconds kDefaultPeriodicTimeout{60};
 
     /// Empty text is an empty plan. invalid_argument names the member.
     static Result<HookPlan> parse(std::string_view text);

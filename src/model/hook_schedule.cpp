@@ -143,7 +143,7 @@ std::vector<std::string_view> words_of(std::string_view text) {
 }
 
 std::string_view spelled_out(std::string_view name) {
-    constexpr std::array<std::pair<std::string_view, std::string_view>, 7> known{
+    constexpr std::array<std::pair<std::string_view, std::string_view>, 7> kNown{
         {{"@yearly", "0 0 1 1 *"},
          {"@annually", "0 0 1 1 *"},
          {"@monthly", "0 0 1 * *"},
@@ -152,8 +152,8 @@ std::string_view spelled_out(std::string_view name) {
          {"@midnight", "0 0 * * *"},
          {"@hourly", "0 * * * *"}}};
     const auto found =
-        std::ranges::find_if(known, [&](const auto& item) { return item.first == name; });
-    return found == known.end() ? std::string_view() : found->second;
+        std::ranges::find_if(kNown, [&](const auto& item) { return item.first == name; });
+    return found == kNown.end() ? std::string_view() : found->second;
 }
 
 }  // namespace

@@ -12,14 +12,12 @@ namespace opensandbox::model {
 
 /// Before the entrypoint.
 struct PreStartHook {
-    PreStartHook() = default;
     std::vector<std::string> command;
     std::optional<std::int64_t> timeout_seconds;  ///< 1..10800
 };
 
 /// Again and again.
 struct PeriodicHook {
-    PeriodicHook() = default;
     std::string name;
     std::string schedule;
     std::vector<std::string> command;
@@ -27,7 +25,6 @@ struct PeriodicHook {
 };
 
 struct LifecycleHooks {
-    LifecycleHooks() = default;
     std::optional<PreStartHook> pre_start;
     std::vector<PeriodicHook> periodic;
 };

@@ -13,15 +13,12 @@
 namespace opensandbox::model {
 
 struct EgressRule {
-    EgressRule() = default;
-    EgressRule(std::string a, std::string t) : action(std::move(a)), target(std::move(t)) {}
     std::string action;  ///< "allow" or "deny"; not checked here
     std::string target;  ///< name, wildcard, address or network; empty: every address, with ports
     std::vector<std::int64_t> ports;  ///< of TCP, in the order they were sent; empty: all
 };
 
 struct NetworkPolicy {
-    NetworkPolicy() = default;
     std::optional<std::string> default_action;
     std::vector<EgressRule> egress;
 };

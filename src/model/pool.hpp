@@ -9,9 +9,6 @@ namespace opensandbox::model {
 
 /// How many sandboxes a pool keeps (lifecycle 2.9). All 0 or more, minimum not above maximum.
 struct PoolCapacity {
-    PoolCapacity() = default;
-    PoolCapacity(std::int64_t bmin, std::int64_t bmax, std::int64_t pmin, std::int64_t pmax)
-        : buffer_min(bmin), buffer_max(bmax), pool_min(pmin), pool_max(pmax) {}
     friend bool operator==(const PoolCapacity&, const PoolCapacity&) = default;
 
     std::int64_t buffer_min = 0;  ///< fewer idle ones than this: more are made
@@ -22,7 +19,6 @@ struct PoolCapacity {
 
 /// Figures of a pool at one moment.
 struct PoolStatus {
-    PoolStatus() = default;
     std::int64_t total = 0;
     std::int64_t allocated = 0;
     std::int64_t available = 0;
@@ -30,7 +26,6 @@ struct PoolStatus {
 
 /// A named stock of ready sandboxes, as the API shows it.
 struct Pool {
-    Pool() = default;
     std::string name;
     std::string template_json;  ///< the object that the client gave, serialized
     PoolCapacity capacity;

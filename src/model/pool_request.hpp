@@ -11,7 +11,6 @@
 namespace opensandbox::model {
 
 struct PoolRequest {
-    PoolRequest() = default;
     std::string name;
     std::string template_json;  ///< an object; what is in it is judged where sandboxes are made
     PoolCapacity capacity;

@@ -7,7 +7,6 @@ namespace opensandbox::model {
 
 /// Ceilings of one tenant, or of the server where there is one tenant; absent: none.
 struct Quota {
-    Quota() = default;
     std::optional<std::int64_t> max_sandboxes;
     std::optional<std::int64_t> max_cpu_millicores;  ///< summed over resourceLimits.cpu
     std::optional<std::int64_t> max_memory_bytes;    ///< summed over resourceLimits.memory

@@ -15,14 +15,14 @@ std::string_view kind_of(LimitUnit unit) {
 }  // namespace
 
 std::string limit_text(const LimitRow& row, std::uint64_t amount) {
-    constexpr std::array<std::string_view, 5> prefixes{"", "Ki", "Mi", "Gi", "Ti"};
-    constexpr std::uint64_t step = 1024;
+    constexpr std::array<std::string_view, 5> kPrefixes{"", "Ki", "Mi", "Gi", "Ti"};
+    constexpr std::uint64_t kStep = 1024;
     std::size_t at = 0;
     if (row.unit != LimitUnit::count) {
-        for (; amount != 0 && amount % step == 0 && at + 1 < prefixes.size(); ++at)
-            amount /= step;
+        for (; amount != 0 && amount % kStep == 0 && at + 1 < kPrefixes.size(); ++at)
+            amount /= kStep;
     }
-    return std::to_string(amount) + std::string(prefixes[at]);
+    return std::to_string(amount) + std::string(kPrefixes[at]);
 }
 
 std::string range_text(const LimitRow& row) {

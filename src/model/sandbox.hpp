@@ -32,10 +32,6 @@ bool is_alive(SandboxState state);
 
 /// Where a sandbox is in its life, and why.
 struct SandboxStatus {
-    SandboxStatus() = default;
-    SandboxStatus(SandboxState s, std::string r, std::string m, Timestamp at)
-        : state(s), reason(std::move(r)), message(std::move(m)), last_transition_at(at) {}
-
     SandboxState state = SandboxState::pending;
     std::string reason;
     std::string message;
@@ -44,15 +40,12 @@ struct SandboxStatus {
 
 /// Operating system and processor that a request asked for.
 struct Platform {
-    Platform() = default;
-    Platform(std::string o, std::string a) : os(std::move(o)), arch(std::move(a)) {}
     std::string os;
     std::string arch;
 };
 
 /// One sandbox as the API shows it (lifecycle 2.2).
 struct Sandbox {
-    Sandbox() = default;
     std::string id;
     std::string image_uri;  ///< empty when restored from a snapshot
     /// "sha256:…" of the manifest that the image's reference meant when it was created; empty where

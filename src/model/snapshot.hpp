@@ -19,9 +19,6 @@ std::string_view to_string(SnapshotState state);
 std::optional<SnapshotState> parse_snapshot_state(std::string_view text);
 
 struct SnapshotStatus {
-    SnapshotStatus() = default;
-    SnapshotStatus(SnapshotState s, std::string r, std::string m, Timestamp at)
-        : state(s), reason(std::move(r)), message(std::move(m)), last_transition_at(at) {}
     friend bool operator==(const SnapshotStatus&, const SnapshotStatus&) = default;
 
     SnapshotState state = SnapshotState::creating;
@@ -32,7 +29,6 @@ struct SnapshotStatus {
 
 /// The kept file system of a sandbox, as the API shows it (lifecycle 4).
 struct Snapshot {
-    Snapshot() = default;
     std::string id;  ///< UUID
     std::string sandbox_id;
     std::optional<std::string> name;

@@ -10,13 +10,11 @@ namespace opensandbox::model {
 
 /// A directory or file of the server's host.
 struct HostVolume {
-    HostVolume() = default;
     std::string path;
 };
 
 /// A named volume that outlives sandboxes.
 struct ClaimVolume {
-    ClaimVolume() = default;
     std::string claim_name;
     bool create_if_missing = true;
     bool delete_with_sandbox = false;  ///< only when this very request made it
@@ -27,7 +25,6 @@ struct ClaimVolume {
 
 /// A bucket of an object store, mounted through ossfs.
 struct BucketVolume {
-    BucketVolume() = default;
     std::string bucket;
     std::string endpoint;
     std::string version = "2.0";  ///< "1.0" or "2.0"
@@ -37,7 +34,6 @@ struct BucketVolume {
 };
 
 struct Volume {
-    Volume() = default;
     std::string name;
     std::string mount_path;  ///< absolute, inside the sandbox
     bool read_only = false;

@@ -15,7 +15,6 @@ struct WarmProgram {
     static constexpr std::size_t kMaxImports = 64;
     static constexpr std::size_t kMaxName = 128;
 
-    WarmProgram() = default;
     std::string language;              ///< "python"
     std::vector<std::string> imports;  ///< dotted names of modules
 };

@@ -21,9 +21,9 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 using GenericEndpoint = asio::generic::stream_protocol::endpoint;
 
-constexpr milliseconds no_limit = std::chrono::hours(24);
+constexpr milliseconds kNoLimit = std::chrono::hours(24);
 /// How long a Unix socket may have no room for one more connection.
-constexpr milliseconds unix_patience{10'000};
+constexpr milliseconds kUnixPatience{10'000};
 
 /// What a name lookup leaves behind. Shared with the lookup, which cannot be interrupted: the
 /// resolver's thread finishes after the caller gave up.
@@ -37,7 +37,7 @@ struct Lookup {
 
 Awaitable<void> look_up(std::shared_ptr<Lookup> lookup, std::string host, std::uint16_t port) {
     auto [failure, results] = co_await lookup->resolver.async_resolve(
-        host, std::to_string(port), tcp::resolver::numeric_service, as_tuple_awaitable);
+        host, std::to_string(port), tcp::resolver::numeric_service, kAsTupleAwaitable);
     lookup->failure = failure;
     for (const auto& result : results)
         lookup->endpoints.push_back(result.endpoint());
@@ -80,7 +80,7 @@ Awaitable<Result<StreamSocket>> connect_endpoint(GenericEndpoint endpoint, std::
         boost::system::error_code ignored;
         socket->close(ignored);
     });
-    auto [refused] = co_await socket->async_connect(endpoint, as_tuple_awaitable);
+    auto [refused] = co_await socket->async_connect(endpoint, kAsTupleAwaitable);
     if (deadline.expired()) {
         co_return Error(ErrorCode::timeout, "connect to " + name + ": timed out");
     }
@@ -94,16 +94,15 @@ Awaitable<Result<StreamSocket>> connect_endpoint(GenericEndpoint endpoint, std::
 
 }  // namespace
 
-Awaitable<Result<StreamSocket>> connect_socket(std::string_view host, std::uint16_t port,
+Awaitable<Result<StreamSocket>> connect_socket(std::string host, std::uint16_t port,
                                                milliseconds timeout) {
-    std::string name(host);
-    std::string shown = name + ":" + std::to_string(port);
-    auto end = steady_clock::now() + (timeout.count() > 0 ? timeout : no_limit);
+    std::string shown = host + ":" + std::to_string(port);
+    auto end = steady_clock::now() + (timeout.count() > 0 ? timeout : kNoLimit);
     auto left = [end] {
         auto rest = std::chrono::ceil<milliseconds>(end - steady_clock::now());
         return std::max(rest, milliseconds(1));
     };
-    auto endpoints = co_await resolve(std::move(name), port, left());
+    auto endpoints = co_await resolve(std::move(host), port, left());
     if (!endpoints) co_return endpoints.error();
     Error last(ErrorCode::unavailable, "connect to " + shown + ": no address");
     std::size_t untried = endpoints->size();
@@ -117,15 +116,14 @@ Awaitable<Result<StreamSocket>> connect_socket(std::string_view host, std::uint1
     co_return last;
 }
 
-Awaitable<Result<std::unique_ptr<Stream>>> connect_tcp(std::string_view host, std::uint16_t port,
+Awaitable<Result<std::unique_ptr<Stream>>> connect_tcp(std::string host, std::uint16_t port,
                                                        milliseconds timeout) {
-    auto socket = co_await connect_socket(host, port, timeout);
+    auto socket = co_await connect_socket(std::move(host), port, timeout);
     if (!socket) co_return socket.error();
     co_return make_stream(std::move(*socket));
 }
 
-Awaitable<Result<std::unique_ptr<Stream>>> connect_unix(std::string_view path) {
-    std::string name(path);
+Awaitable<Result<std::unique_ptr<Stream>>> connect_unix(std::string name) {
     if (name.size() >= sizeof(sockaddr_un::sun_path)) {
         co_return Error(ErrorCode::unavailable, "connect to " + name + ": path too long");
     }
@@ -135,7 +133,7 @@ Awaitable<Result<std::unique_ptr<Stream>>> connect_unix(std::string_view path) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     name.copy(address.sun_path, sizeof(address.sun_path) - 1);
-    auto end = steady_clock::now() + unix_patience;
+    auto end = steady_clock::now() + kUnixPatience;
     while (::connect(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0) {
         int failed = errno;
         if (failed == EINTR) continue;

@@ -19,8 +19,8 @@ namespace {
 using boost::asio::ip::address;
 
 // Which fields of a tuple a filter looks at: of the kernel's nf_conntrack_netlink.c.
-constexpr std::uint32_t filter_source = 1;
-constexpr std::uint32_t filter_destination = 2;
+constexpr std::uint32_t kFilterSource = 1;
+constexpr std::uint32_t kFilterDestination = 2;
 
 constexpr std::uint16_t message_type(std::uint16_t type) {
     return static_cast<std::uint16_t>(NFNL_SUBSYS_CTNETLINK << 8 | type);
@@ -86,7 +86,7 @@ void put_filter(NetlinkMessage& message, const address& source,
     put_addresses(message, source, destination);
     message.end(tuple);
     const auto filter = message.begin(CTA_FILTER);
-    message.put_u32(CTA_FILTER_ORIG_FLAGS, filter_source | (destination ? filter_destination : 0));
+    message.put_u32(CTA_FILTER_ORIG_FLAGS, kFilterSource | (destination ? kFilterDestination : 0));
     message.put_u32(CTA_FILTER_REPLY_FLAGS, 0);
     message.end(filter);
 }

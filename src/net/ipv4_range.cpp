@@ -31,7 +31,7 @@ Result<Ipv4Range> Ipv4Range::parse(std::string_view text) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), prefix);
     if (error != std::errc{} || end != digits.data() + digits.size())
         return bad_range(text, "the prefix length must be a number");
-    if (prefix < min_prefix || prefix > max_prefix)
+    if (prefix < kMinPrefix || prefix > kMaxPrefix)
         return bad_range(text, "the prefix length must be from 8 to 28");
 
     const Ipv4Range range(address.to_uint(), prefix);

@@ -15,8 +15,8 @@ using Ipv4Address = boost::asio::ip::address_v4;
 /// A block of IPv4 addresses in CIDR form, from which sandboxes get theirs: /8 to /28.
 class Ipv4Range {
   public:
-    static constexpr unsigned min_prefix = 8;
-    static constexpr unsigned max_prefix = 28;
+    static constexpr unsigned kMinPrefix = 8;
+    static constexpr unsigned kMaxPrefix = 28;
 
     /// Reads "10.77.0.0/16". invalid_argument when it is not an address and a prefix length, when
     /// the length is out of bounds, or when bits beyond the prefix are set.

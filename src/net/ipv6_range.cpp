@@ -45,7 +45,7 @@ Result<Ipv6Range> Ipv6Range::parse(std::string_view text) {
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), prefix);
     if (error != std::errc{} || end != digits.data() + digits.size())
         return bad_ipv6_range(text, "the prefix length must be a number");
-    if (prefix < min_prefix || prefix > max_prefix)
+    if (prefix < kMinPrefix || prefix > kMaxPrefix)
         return bad_ipv6_range(text, "the prefix length must be from 64 to 112");
     if (cut(address, prefix) != address)
         return bad_ipv6_range(text, "address bits beyond the prefix must be zero");

@@ -15,8 +15,8 @@ using Ipv6Address = boost::asio::ip::address_v6;
 /// A block of private IPv6 addresses (RFC 4193), from which sandboxes get theirs: /64 to /112.
 class Ipv6Range {
   public:
-    static constexpr unsigned min_prefix = 64;
-    static constexpr unsigned max_prefix = 112;
+    static constexpr unsigned kMinPrefix = 64;
+    static constexpr unsigned kMaxPrefix = 112;
 
     /// Reads "fd77::/64". invalid_argument when it is not an address and a prefix length, when it
     /// is not within fc00::/7, when the length is out of bounds, or when bits beyond the prefix are

@@ -17,7 +17,7 @@ namespace opensandbox::net {
 namespace {
 
 /// How long accept() pauses when descriptors or memory have run out.
-constexpr std::chrono::milliseconds exhaustion_pause{100};
+constexpr std::chrono::milliseconds kExhaustionPause{100};
 
 std::uint16_t bound_port(int fd) {
     sockaddr_storage address{};
@@ -73,12 +73,12 @@ class SocketListener final : public Listener {
                 failed = ENOMEM;
             }
             if (is_exhaustion(failed)) {
-                co_await sleep_for(exhaustion_pause);
+                co_await sleep_for(kExhaustionPause);
             } else if (failed == EAGAIN) {
                 auto [refused] = co_await core->descriptor.async_wait(
-                    asio::posix::stream_descriptor::wait_read, as_tuple_awaitable);
+                    asio::posix::stream_descriptor::wait_read, kAsTupleAwaitable);
                 // Without readiness there is nothing to wait for: pause rather than spin.
-                if (refused && !core->closed) co_await sleep_for(exhaustion_pause);
+                if (refused && !core->closed) co_await sleep_for(kExhaustionPause);
                 auto cancellation = co_await asio::this_coro::cancellation_state;
                 if (cancellation.cancelled() != asio::cancellation_type::none) break;
             } else if (!is_connection_failure(failed)) {

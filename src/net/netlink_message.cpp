@@ -11,8 +11,8 @@ namespace opensandbox::net {
 
 namespace {
 
-constexpr std::size_t explanation_limit = 512;
-constexpr int max_errno = 4095;
+constexpr std::size_t kExplanationLimit = 512;
+constexpr int kMaxErrno = 4095;
 
 template <class T>
 T read(NetlinkBytes bytes) {
@@ -26,7 +26,7 @@ std::string explanation(NetlinkBytes message, std::size_t offset) {
     offset = MNL_ALIGN(offset);
     if (offset >= message.size()) return {};
     const auto text = find_netlink_attribute(message.subspan(offset), NLMSGERR_ATTR_MSG);
-    return text ? netlink_text(*text, explanation_limit) : std::string();
+    return text ? netlink_text(*text, kExplanationLimit) : std::string();
 }
 
 NetlinkVerdict parse_done(const nlmsghdr& head, NetlinkBytes message) {
@@ -34,7 +34,7 @@ NetlinkVerdict parse_done(const nlmsghdr& head, NetlinkBytes message) {
     const auto payload = message.subspan(MNL_NLMSG_HDRLEN);
     if (payload.size() < sizeof(int)) return verdict;
     const auto status = read<int>(payload);
-    if (status < 0 && status >= -max_errno) verdict.error = -status;
+    if (status < 0 && status >= -kMaxErrno) verdict.error = -status;
     if (verdict.error != 0 && (head.nlmsg_flags & NLM_F_ACK_TLVS) != 0)
         verdict.explanation = explanation(message, MNL_NLMSG_HDRLEN + sizeof(int));
     return verdict;
@@ -58,7 +58,7 @@ NetlinkBytes NetlinkMessage::bytes() const {
 }
 
 void* NetlinkMessage::extra(std::size_t size) {
-    if (MNL_ALIGN(bytes().size()) + MNL_ALIGN(size) > capacity) {
+    if (MNL_ALIGN(bytes().size()) + MNL_ALIGN(size) > kCapacity) {
         // The caller still needs something to write to: the start of a message never sent.
         valid_ = false;
         return buffer_.data();
@@ -67,7 +67,7 @@ void* NetlinkMessage::extra(std::size_t size) {
 }
 
 NetlinkMessage& NetlinkMessage::put(std::uint16_t type, NetlinkBytes bytes) {
-    valid_ = valid_ && mnl_attr_put_check(&head(), capacity, type, bytes.size(), bytes.data());
+    valid_ = valid_ && mnl_attr_put_check(&head(), kCapacity, type, bytes.size(), bytes.data());
     return *this;
 }
 
@@ -83,7 +83,7 @@ NetlinkMessage& NetlinkMessage::put_text(std::uint16_t type, std::string_view te
 
 std::size_t NetlinkMessage::begin(std::uint16_t type) {
     const auto place = bytes().size();
-    valid_ = valid_ && mnl_attr_nest_start_check(&head(), capacity, type) != nullptr;
+    valid_ = valid_ && mnl_attr_nest_start_check(&head(), kCapacity, type) != nullptr;
     return place;
 }
 
@@ -102,7 +102,7 @@ std::optional<NetlinkVerdict> parse_netlink_verdict(NetlinkBytes message) {
     const auto payload = message.subspan(MNL_NLMSG_HDRLEN);
     if (payload.size() < sizeof(nlmsgerr)) return std::nullopt;
     const auto reply = read<nlmsgerr>(payload);
-    if (reply.error > 0 || reply.error < -max_errno) return std::nullopt;
+    if (reply.error > 0 || reply.error < -kMaxErrno) return std::nullopt;
 
     NetlinkVerdict verdict{head.nlmsg_seq, -reply.error, {}};
     if ((head.nlmsg_flags & NLM_F_ACK_TLVS) != 0) {

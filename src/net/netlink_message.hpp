@@ -20,7 +20,7 @@ using NetlinkBytes = std::span<const std::uint8_t>;
 /// after each step. Integers are in host order, as rtnetlink wants them.
 class NetlinkMessage {
   public:
-    static constexpr std::size_t capacity = 2048;
+    static constexpr std::size_t kCapacity = 2048;
 
     NetlinkMessage(std::uint16_t type, std::uint16_t flags);
 
@@ -45,7 +45,7 @@ class NetlinkMessage {
   private:
     void* extra(std::size_t size);
 
-    alignas(8) std::array<std::uint8_t, capacity> buffer_{};
+    alignas(8) std::array<std::uint8_t, kCapacity> buffer_{};
     bool valid_ = true;
 };
 

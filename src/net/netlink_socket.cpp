@@ -13,9 +13,9 @@ namespace opensandbox::net {
 namespace {
 
 /// The kernel never makes a larger part of a dump than this.
-constexpr std::size_t datagram_limit = 32768;
+constexpr std::size_t kDatagramLimit = 32768;
 /// A dump is asked again when a change interrupted it, but not for ever.
-constexpr int dump_attempts = 16;
+constexpr int kDumpAttempts = 16;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ Error netlink_error(const NetlinkVerdict& verdict, std::string_view what) {
 }
 
 NetlinkSocket::NetlinkSocket(UniqueFd fd, std::uint32_t port)
-    : fd_(std::move(fd)), port_(port), buffer_(datagram_limit) {}
+    : fd_(std::move(fd)), port_(port), buffer_(kDatagramLimit) {}
 
 Result<NetlinkSocket> NetlinkSocket::open(int protocol) {
     UniqueFd fd(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, protocol));
@@ -57,8 +57,8 @@ Result<NetlinkSocket> NetlinkSocket::open(int protocol) {
 }
 
 void NetlinkSocket::make_room(std::size_t size) {
-    constexpr std::size_t usual = 65536;
-    if (size <= std::max(usual, room_)) return;
+    constexpr std::size_t kUsual = 65536;
+    if (size <= std::max(kUsual, room_)) return;
     // Twice, for what the kernel itself takes of it. Without the right to it the send is refused.
     room_ = size;
     const int wanted = static_cast<int>(std::min<std::size_t>(size * 2, 1U << 30));
@@ -135,7 +135,7 @@ Result<std::vector<std::uint8_t>> NetlinkSocket::exchange(NetlinkMessage& messag
     auto& head = message.head();
     head.nlmsg_flags |= NLM_F_REQUEST | NLM_F_ACK;
     head.nlmsg_pid = port_;
-    for (int attempt = 0; attempt < dump_attempts; ++attempt) {
+    for (int attempt = 0; attempt < kDumpAttempts; ++attempt) {
         head.nlmsg_seq = ++sequence_;
         if (auto sent = send(message.bytes(), what); !sent) return sent.error();
         auto answer = collect(head.nlmsg_seq, what);

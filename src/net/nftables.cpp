@@ -23,7 +23,7 @@ namespace {
 
 /// libnftnl writes messages without a bound. The largest is a rule: Rule::limit expressions, each
 /// with at most one name of 255 bytes and a few integers.
-constexpr std::size_t message_room = 32768;
+constexpr std::size_t kMessageRoom = 32768;
 
 static_assert(static_cast<int>(Family::inet) == NFPROTO_INET);
 static_assert(static_cast<int>(Family::arp) == NFPROTO_ARP);
@@ -62,10 +62,10 @@ Chain make_chain(Family family, std::string_view table, std::string_view name) {
 }
 
 // What the tools call the values of a set, so that they can list it: of nft's datatype.h.
-constexpr std::uint32_t type_mark = 19;
-constexpr std::uint32_t type_link_name = 41;
-constexpr std::uint32_t type_bits = 6;
-constexpr std::size_t link_name_size = 16;
+constexpr std::uint32_t kTypeMark = 19;
+constexpr std::uint32_t kTypeLinkName = 41;
+constexpr std::uint32_t kTypeBits = 6;
+constexpr std::size_t kLinkNameSize = 16;
 
 Set make_set(Family family, std::string_view table, std::string_view name) {
     auto set = allocated<Set>(nftnl_set_alloc());
@@ -111,7 +111,7 @@ std::uint64_t big_endian(std::optional<NetlinkBytes> bytes) {
 
 }  // namespace
 
-Transaction::Transaction() : scratch_(message_room) {
+Transaction::Transaction() : scratch_(kMessageRoom) {
     steps_.emplace_back("begin");
     finish(nftnl_batch_begin(reinterpret_cast<char*>(scratch_.data()), 1));
 }
@@ -149,11 +149,11 @@ void Transaction::add_table(Family family, std::string_view table) {
 }
 
 void Transaction::own_table(Family family, std::string_view table) {
-    constexpr std::uint32_t owner_and_persist = 2 | 4;  // NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST
+    constexpr std::uint32_t kOwnerAndPersist = 2 | 4;  // NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST
     check_name(table);
     append("own table " + quoted(table), NFT_MSG_NEWTABLE, family, NLM_F_CREATE, [&](nlmsghdr* m) {
         const auto object = make_table(family, table);
-        nftnl_table_set_u32(object.get(), NFTNL_TABLE_FLAGS, owner_and_persist);
+        nftnl_table_set_u32(object.get(), NFTNL_TABLE_FLAGS, kOwnerAndPersist);
         nftnl_table_nlmsg_build_payload(m, object.get());
     });
 }
@@ -248,15 +248,15 @@ void Transaction::add_set(Family family, std::string_view table, std::string_vie
         nftnl_set_set_u32(set.get(), NFTNL_SET_ID, ++sets_);
         if (kind == SetKind::networks) {
             nftnl_set_set_u32(set.get(), NFTNL_SET_FLAGS, NFT_SET_MAP);
-            nftnl_set_set_u32(set.get(), NFTNL_SET_KEY_TYPE, type_link_name);
-            nftnl_set_set_u32(set.get(), NFTNL_SET_KEY_LEN, link_name_size);
-            nftnl_set_set_u32(set.get(), NFTNL_SET_DATA_TYPE, type_mark);
+            nftnl_set_set_u32(set.get(), NFTNL_SET_KEY_TYPE, kTypeLinkName);
+            nftnl_set_set_u32(set.get(), NFTNL_SET_KEY_LEN, kLinkNameSize);
+            nftnl_set_set_u32(set.get(), NFTNL_SET_DATA_TYPE, kTypeMark);
             nftnl_set_set_u32(set.get(), NFTNL_SET_DATA_LEN, sizeof(std::uint32_t));
         } else {
             nftnl_set_set_u32(set.get(), NFTNL_SET_FLAGS, 0);
             nftnl_set_set_u32(set.get(), NFTNL_SET_KEY_TYPE,
-                              type_mark << type_bits | type_link_name);
-            nftnl_set_set_u32(set.get(), NFTNL_SET_KEY_LEN, sizeof(std::uint32_t) + link_name_size);
+                              kTypeMark << kTypeBits | kTypeLinkName);
+            nftnl_set_set_u32(set.get(), NFTNL_SET_KEY_LEN, sizeof(std::uint32_t) + kLinkNameSize);
         }
         nftnl_set_nlmsg_build_payload(m, set.get());
     });
@@ -267,20 +267,20 @@ void Transaction::change_element(std::uint16_t type, std::string_view verb, Fami
                                  const SetElement& element) {
     check_name(table);
     check_name(name);
-    if (element.link.empty() || element.link.size() >= link_name_size)
+    if (element.link.empty() || element.link.size() >= kLinkNameSize)
         failed_ = Error(ErrorCode::invalid_argument,
                         "nftables element " + quoted(element.link) + ": must be a link's name");
     append(std::string(verb) + " " + quoted(element.link) + " of set " + quoted(name), type, family,
            type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : std::uint16_t{0}, [&](nlmsghdr* m) {
                const auto set = make_set(family, table, name);
-               std::array<char, sizeof(std::uint32_t) + link_name_size> key{};
+               std::array<char, sizeof(std::uint32_t) + kLinkNameSize> key{};
                const std::size_t at = kind == SetKind::members ? sizeof(element.number) : 0;
                if (at > 0) std::memcpy(key.data(), &element.number, sizeof(element.number));
                std::ranges::copy(element.link, key.begin() + static_cast<std::ptrdiff_t>(at));
                auto* item = nftnl_set_elem_alloc();
                if (item == nullptr) throw std::bad_alloc();
                nftnl_set_elem_set(item, NFTNL_SET_ELEM_KEY, key.data(),
-                                  static_cast<std::uint32_t>(at + link_name_size));
+                                  static_cast<std::uint32_t>(at + kLinkNameSize));
                if (kind == SetKind::networks)
                    nftnl_set_elem_set(item, NFTNL_SET_ELEM_DATA, &element.number,
                                       sizeof(element.number));

@@ -49,7 +49,7 @@ enum ConnectionState : std::uint32_t {
 /// `limit` expressions is refused when the transaction is committed.
 class Rule {
   public:
-    static constexpr std::size_t limit = 32;
+    static constexpr std::size_t kLimit = 32;
 
     Rule();
     Rule(Rule&&) noexcept;
@@ -158,7 +158,7 @@ class Rule {
     /// Sends the connection to this port of this host: in output, of the loopback address.
     Rule& redirect(std::uint16_t port);
 
-    [[nodiscard]] bool valid() const { return size_ <= limit; }
+    [[nodiscard]] bool valid() const { return size_ <= kLimit; }
     [[nodiscard]] nftnl_rule* native() const { return rule_.get(); }
 
   private:

@@ -18,10 +18,10 @@ namespace {
 
 /// So that a message stays well within its room, whatever the elements carry: less than 700 bytes
 /// each.
-constexpr std::size_t elements_of_a_message = 32;
-constexpr std::size_t longest_comment = 128;
-constexpr std::uint8_t comment_of_element = 0;       // NFTNL_UDATA_SET_ELEM_COMMENT
-constexpr std::uint32_t verdict_type = 0xffffff00U;  // NFT_DATA_VERDICT
+constexpr std::size_t kElementsOfAMessage = 32;
+constexpr std::size_t kLongestComment = 128;
+constexpr std::uint8_t kCommentOfElement = 0;        // NFTNL_UDATA_SET_ELEM_COMMENT
+constexpr std::uint32_t kVerdictType = 0xffffff00U;  // NFT_DATA_VERDICT
 
 struct FreeSet {
     void operator()(nftnl_set* set) const { nftnl_set_free(set); }
@@ -52,14 +52,13 @@ void describe(nftnl_set* set, const SetLayout& layout, std::uint32_t flags) {
     nftnl_set_set_u32(set, NFTNL_SET_KEY_TYPE, layout.key_type());
     nftnl_set_set_u32(set, NFTNL_SET_KEY_LEN, static_cast<std::uint32_t>(layout.key_size()));
     if (layout.value == SetValue::verdict) {
-        nftnl_set_set_u32(set, NFTNL_SET_DATA_TYPE, verdict_type);
+        nftnl_set_set_u32(set, NFTNL_SET_DATA_TYPE, kVerdictType);
         nftnl_set_set_u32(set, NFTNL_SET_DATA_LEN, 16);
     }
     // Or the tools would list links' names back to front.
-    constexpr std::array<std::uint8_t, 6> key_in_host_order{0, 4, 1, 0, 0, 0};
+    constexpr std::array<std::uint8_t, 6> kEyInHostOrder{0, 4, 1, 0, 0, 0};
     if (layout.key.size() == 1 && layout.key.front() == KeyField::link_name)
-        nftnl_set_set_data(set, NFTNL_SET_USERDATA, key_in_host_order.data(),
-                           key_in_host_order.size());
+        nftnl_set_set_data(set, NFTNL_SET_USERDATA, kEyInHostOrder.data(), kEyInHostOrder.size());
     if (layout.size != 0) nftnl_set_set_u32(set, NFTNL_SET_DESC_SIZE, layout.size);
     if (layout.lifetime.count() > 0)
         nftnl_set_set_u64(set, NFTNL_SET_TIMEOUT,
@@ -93,8 +92,8 @@ void put_details(nftnl_set_elem* item, const Element& element) {
         nftnl_set_elem_set_u64(item, NFTNL_SET_ELEM_TIMEOUT, lifetime);
         nftnl_set_elem_set_u64(item, NFTNL_SET_ELEM_EXPIRATION, lifetime);
     }
-    if (!element.comment.empty() && element.comment.size() <= longest_comment) {
-        std::string data{static_cast<char>(comment_of_element),
+    if (!element.comment.empty() && element.comment.size() <= kLongestComment) {
+        std::string data{static_cast<char>(kCommentOfElement),
                          static_cast<char>(element.comment.size() + 1)};
         data += element.comment;
         data += '\0';
@@ -135,7 +134,7 @@ std::string comment_in(NetlinkBytes data) {
     while (data.size() >= 2) {
         const std::size_t size = data[1];
         if (data.size() < 2 + size) return {};
-        if (data[0] == comment_of_element) return netlink_text(data.subspan(2, size), size);
+        if (data[0] == kCommentOfElement) return netlink_text(data.subspan(2, size), size);
         data = data.subspan(2 + size);
     }
     return {};
@@ -216,7 +215,7 @@ void Transaction::change_elements(std::uint16_t type, std::string_view verb, Fam
         failed_ = Error(ErrorCode::invalid_argument, "nftables element of set \"" + reference.name +
                                                          "\": the key does not fit the set");
     while (!elements.empty()) {
-        const auto part = elements.first(std::min(elements.size(), elements_of_a_message));
+        const auto part = elements.first(std::min(elements.size(), kElementsOfAMessage));
         elements = elements.subspan(part.size());
         append(std::string(verb) + " elements of set \"" + reference.name + '"', type, family,
                type == NFT_MSG_NEWSETELEM ? NLM_F_CREATE : std::uint16_t{0}, [&](nlmsghdr* m) {

@@ -17,9 +17,9 @@ namespace opensandbox::net::nft {
 
 namespace {
 
-constexpr std::uint32_t link_name_words = 4;
-constexpr std::uint32_t ipv6_words = 4;
-constexpr std::uint32_t last_register = NFT_REG32_15;
+constexpr std::uint32_t kLinkNameWords = 4;
+constexpr std::uint32_t kIpv6Words = 4;
+constexpr std::uint32_t kLastRegister = NFT_REG32_15;
 
 nftnl_expr* make_expression(const char* kind) {
     nftnl_expr* expression = nftnl_expr_alloc(kind);
@@ -84,15 +84,15 @@ Rule& Rule::load_key(std::span<const KeyPart> key) {
     };
     for (const auto& part : key) {
         switch (part.source) {
-            case Source::incoming_link: meta(NFT_META_IIFNAME, link_name_words); break;
-            case Source::outgoing_link: meta(NFT_META_OIFNAME, link_name_words); break;
-            case Source::ipv4_source: network(ipv4_source_offset, 1); break;
-            case Source::ipv4_destination: network(ipv4_destination_offset, 1); break;
-            case Source::ipv6_source: network(ipv6_source_offset, ipv6_words); break;
-            case Source::ipv6_destination: network(ipv6_destination_offset, ipv6_words); break;
+            case Source::incoming_link: meta(NFT_META_IIFNAME, kLinkNameWords); break;
+            case Source::outgoing_link: meta(NFT_META_OIFNAME, kLinkNameWords); break;
+            case Source::ipv4_source: network(kIpv4SourceOffset, 1); break;
+            case Source::ipv4_destination: network(kIpv4DestinationOffset, 1); break;
+            case Source::ipv6_source: network(kIpv6SourceOffset, kIpv6Words); break;
+            case Source::ipv6_destination: network(kIpv6DestinationOffset, kIpv6Words); break;
             case Source::protocol: meta(NFT_META_L4PROTO, 1); break;
             case Source::destination_port:
-                load_payload(NFT_PAYLOAD_TRANSPORT_HEADER, destination_port_offset, 2, to++);
+                load_payload(NFT_PAYLOAD_TRANSPORT_HEADER, kDestinationPortOffset, 2, to++);
                 break;
             case Source::constant_protocol: {
                 const auto protocol = static_cast<std::uint8_t>(part.constant);
@@ -106,31 +106,31 @@ Rule& Rule::load_key(std::span<const KeyPart> key) {
             }
         }
     }
-    if (to > last_register + 1) size_ = limit + 1;  // Refused at commit.
+    if (to > kLastRegister + 1) size_ = kLimit + 1;  // Refused at commit.
     return *this;
 }
 
 Rule& Rule::destination_ports(std::uint16_t first, std::uint16_t last) {
     if (first == last) return destination_port(first);
-    load_payload(NFT_PAYLOAD_TRANSPORT_HEADER, destination_port_offset, 2, NFT_REG_1);
+    load_payload(NFT_PAYLOAD_TRANSPORT_HEADER, kDestinationPortOffset, 2, NFT_REG_1);
     const std::uint16_t low = htons(first);
     const std::uint16_t high = htons(last);
     return compare(NFT_CMP_GTE, &low, sizeof(low)).compare(NFT_CMP_LTE, &high, sizeof(high));
 }
 
 Rule& Rule::in_midst_of_stream() {
-    constexpr std::uint32_t flags_offset = 13;
+    constexpr std::uint32_t kFlagsOffset = 13;
     const std::uint8_t looked_at = TH_FIN | TH_SYN | TH_RST | TH_ACK;
     const std::uint8_t opening = TH_SYN;
-    return load_payload(NFT_PAYLOAD_TRANSPORT_HEADER, flags_offset, 1, NFT_REG_1)
+    return load_payload(NFT_PAYLOAD_TRANSPORT_HEADER, kFlagsOffset, 1, NFT_REG_1)
         .mask({&looked_at, 1})
         .compare(NFT_CMP_NEQ, &opening, sizeof(opening));
 }
 
 Rule& Rule::resets_stream() {
-    constexpr std::uint32_t flags_offset = 13;
+    constexpr std::uint32_t kFlagsOffset = 13;
     const std::uint8_t reset = TH_RST;
-    return load_payload(NFT_PAYLOAD_TRANSPORT_HEADER, flags_offset, 1, NFT_REG_1)
+    return load_payload(NFT_PAYLOAD_TRANSPORT_HEADER, kFlagsOffset, 1, NFT_REG_1)
         .mask({&reset, 1})
         .compare(NFT_CMP_EQ, &reset, sizeof(reset));
 }
@@ -237,9 +237,9 @@ Rule& Rule::not_more_often(std::uint64_t per_second, std::uint32_t burst) {
 
 Rule& Rule::log_to_group(std::uint16_t group, std::string_view prefix, std::uint32_t bytes) {
     auto* expression = append("log");
-    constexpr std::size_t longest = 127;
+    constexpr std::size_t kLongest = 127;
     nftnl_expr_set_str(expression, NFTNL_EXPR_LOG_PREFIX,
-                       std::string(prefix.substr(0, longest)).c_str());
+                       std::string(prefix.substr(0, kLongest)).c_str());
     nftnl_expr_set_u16(expression, NFTNL_EXPR_LOG_GROUP, group);
     nftnl_expr_set_u32(expression, NFTNL_EXPR_LOG_SNAPLEN, bytes);
     return *this;

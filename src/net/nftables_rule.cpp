@@ -19,8 +19,8 @@ namespace opensandbox::net::nft {
 namespace {
 
 /// Behind the first 16 bytes of registers: a number of four bytes and, right after it, a name.
-constexpr std::uint32_t number_register = NFT_REG32_04;
-constexpr std::uint32_t name_register = NFT_REG32_05;
+constexpr std::uint32_t kNumberRegister = NFT_REG32_04;
+constexpr std::uint32_t kNameRegister = NFT_REG32_05;
 
 /// In the order they have in memory.
 std::span<const std::uint8_t> bytes_of(const std::uint32_t& bits) {
@@ -137,19 +137,19 @@ Rule& Rule::field(std::uint32_t offset, std::span<const std::uint8_t> wanted, un
 }
 
 Rule& Rule::source(const Ipv4Address& network, unsigned prefix, bool inside) {
-    return field(ipv4_source_offset, network.to_bytes(), prefix, inside);
+    return field(kIpv4SourceOffset, network.to_bytes(), prefix, inside);
 }
 
 Rule& Rule::destination(const Ipv4Address& network, unsigned prefix, bool inside) {
-    return field(ipv4_destination_offset, network.to_bytes(), prefix, inside);
+    return field(kIpv4DestinationOffset, network.to_bytes(), prefix, inside);
 }
 
 Rule& Rule::source(const Ipv6Address& network, unsigned prefix, bool inside) {
-    return field(ipv6_source_offset, network.to_bytes(), prefix, inside);
+    return field(kIpv6SourceOffset, network.to_bytes(), prefix, inside);
 }
 
 Rule& Rule::destination(const Ipv6Address& network, unsigned prefix, bool inside) {
-    return field(ipv6_destination_offset, network.to_bytes(), prefix, inside);
+    return field(kIpv6DestinationOffset, network.to_bytes(), prefix, inside);
 }
 
 Rule& Rule::icmp_type(std::uint8_t type) {
@@ -164,7 +164,7 @@ Rule& Rule::icmp_type(std::uint8_t type) {
 Rule& Rule::destination_port(std::uint16_t port) {
     auto* expression = append("payload");
     nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_BASE, NFT_PAYLOAD_TRANSPORT_HEADER);
-    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_OFFSET, destination_port_offset);
+    nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_OFFSET, kDestinationPortOffset);
     nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_LEN, sizeof(port));
     nftnl_expr_set_u32(expression, NFTNL_EXPR_PAYLOAD_DREG, NFT_REG_1);
     const std::uint16_t wanted = htons(port);
@@ -197,12 +197,12 @@ Rule& Rule::mark_with_network(std::string_view networks) {
 Rule& Rule::to_member_of_marked(std::string_view members) {
     auto* number = append("meta");
     nftnl_expr_set_u32(number, NFTNL_EXPR_META_KEY, NFT_META_MARK);
-    nftnl_expr_set_u32(number, NFTNL_EXPR_META_DREG, number_register);
+    nftnl_expr_set_u32(number, NFTNL_EXPR_META_DREG, kNumberRegister);
     auto* name = append("meta");
     nftnl_expr_set_u32(name, NFTNL_EXPR_META_KEY, NFT_META_OIFNAME);
-    nftnl_expr_set_u32(name, NFTNL_EXPR_META_DREG, name_register);
+    nftnl_expr_set_u32(name, NFTNL_EXPR_META_DREG, kNameRegister);
     auto* member = append("lookup");
-    nftnl_expr_set_u32(member, NFTNL_EXPR_LOOKUP_SREG, number_register);
+    nftnl_expr_set_u32(member, NFTNL_EXPR_LOOKUP_SREG, kNumberRegister);
     nftnl_expr_set_str(member, NFTNL_EXPR_LOOKUP_SET, std::string(members).c_str());
     return *this;
 }

@@ -7,8 +7,8 @@ namespace opensandbox::net::nft {
 
 namespace {
 
-constexpr std::size_t interface_name_size = 16;
-constexpr std::size_t word = 4;
+constexpr std::size_t kInterfaceNameSize = 16;
+constexpr std::size_t kWord = 4;
 
 struct FieldShape {
     std::size_t size;
@@ -18,7 +18,7 @@ struct FieldShape {
 FieldShape shape_of(KeyField field) {
     switch (field) {
         case KeyField::mark: return {4, 19};
-        case KeyField::link_name: return {interface_name_size, 41};
+        case KeyField::link_name: return {kInterfaceNameSize, 41};
         case KeyField::ipv4: return {4, 7};
         case KeyField::ipv6: return {16, 8};
         case KeyField::protocol: return {1, 12};
@@ -28,7 +28,7 @@ FieldShape shape_of(KeyField field) {
 }
 
 constexpr std::size_t padded(std::size_t size) {
-    return (size + word - 1) / word * word;
+    return (size + kWord - 1) / kWord * kWord;
 }
 
 }  // namespace
@@ -42,10 +42,10 @@ std::size_t SetLayout::key_size() const {
 }
 
 std::uint32_t SetLayout::key_type() const {
-    constexpr std::uint32_t bits_of_a_field = 6;
+    constexpr std::uint32_t kBitsOfAField = 6;
     std::uint32_t type = 0;
     for (const auto field : key)
-        type = type << bits_of_a_field | shape_of(field).type;
+        type = type << kBitsOfAField | shape_of(field).type;
     return type;
 }
 
@@ -56,16 +56,16 @@ SetKey& SetKey::add(std::span<const std::uint8_t> field, std::size_t room) {
 }
 
 SetKey& SetKey::link(std::string_view name) {
-    if (name.empty() || name.size() >= interface_name_size) {
+    if (name.empty() || name.size() >= kInterfaceNameSize) {
         valid_ = false;
         return *this;
     }
     return add({reinterpret_cast<const std::uint8_t*>(name.data()), name.size()},
-               interface_name_size);
+               kInterfaceNameSize);
 }
 
 SetKey& SetKey::ipv4(const Ipv4Address& address) {
-    return add(address.to_bytes(), word);
+    return add(address.to_bytes(), kWord);
 }
 
 SetKey& SetKey::ipv6(const Ipv6Address& address) {
@@ -78,13 +78,13 @@ SetKey& SetKey::address(const boost::asio::ip::address& address) {
 }
 
 SetKey& SetKey::protocol(std::uint8_t number) {
-    return add({&number, 1}, word);
+    return add({&number, 1}, kWord);
 }
 
 SetKey& SetKey::port(std::uint16_t number) {
     const std::array bytes{static_cast<std::uint8_t>(number >> 8),
                            static_cast<std::uint8_t>(number & 0xff)};
-    return add(bytes, word);
+    return add(bytes, kWord);
 }
 
 std::optional<std::span<const std::uint8_t>> KeyReader::take(std::size_t size) {
@@ -95,13 +95,13 @@ std::optional<std::span<const std::uint8_t>> KeyReader::take(std::size_t size) {
 }
 
 std::optional<std::string> KeyReader::link() {
-    const auto bytes = take(interface_name_size);
+    const auto bytes = take(kInterfaceNameSize);
     if (!bytes) return std::nullopt;
     return std::string(bytes->begin(), std::ranges::find(*bytes, std::uint8_t{0}));
 }
 
 std::optional<Ipv4Address> KeyReader::ipv4() {
-    const auto bytes = take(word);
+    const auto bytes = take(kWord);
     if (!bytes) return std::nullopt;
     Ipv4Address::bytes_type value{};
     std::ranges::copy(*bytes, value.begin());
@@ -117,13 +117,13 @@ std::optional<Ipv6Address> KeyReader::ipv6() {
 }
 
 std::optional<std::uint8_t> KeyReader::protocol() {
-    const auto bytes = take(word);
+    const auto bytes = take(kWord);
     if (!bytes) return std::nullopt;
     return bytes->front();
 }
 
 std::optional<std::uint16_t> KeyReader::port() {
-    const auto bytes = take(word);
+    const auto bytes = take(kWord);
     if (!bytes) return std::nullopt;
     return static_cast<std::uint16_t>((*bytes)[0] << 8 | (*bytes)[1]);
 }

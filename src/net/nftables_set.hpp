@@ -69,9 +69,6 @@ class SetKey {
 
 /// One element of a set.
 struct Element {
-    Element() = default;
-    explicit Element(SetKey name) : key(std::move(name)) {}
-
     SetKey key;
     std::optional<SetKey> last = std::nullopt;  ///< of a range, included; for interval sets
     std::string chain;                          ///< of a map of verdicts

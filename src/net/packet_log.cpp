@@ -26,10 +26,10 @@ namespace {
 using boost::asio::ip::address_v4;
 using boost::asio::ip::address_v6;
 
-constexpr std::uint32_t copied_bytes = 128;
-constexpr std::size_t log_datagram_limit = 65536;
-constexpr std::size_t prefix_limit = 128;
-constexpr int kernel_buffer = 512 * 1024;
+constexpr std::uint32_t kCopiedBytes = 128;
+constexpr std::size_t kLogDatagramLimit = 65536;
+constexpr std::size_t kPrefixLimit = 128;
+constexpr int kErnelBuffer = 512 * 1024;
 
 constexpr std::uint16_t log_message_type(std::uint16_t type) {
     return static_cast<std::uint16_t>(NFNL_SUBSYS_ULOG << 8 | type);
@@ -57,8 +57,8 @@ void read_ports(NetlinkBytes transport, LoggedPacket& packet) {
 }
 
 bool read_ipv4(NetlinkBytes bytes, LoggedPacket& packet) {
-    constexpr std::size_t least = 20;
-    if (bytes.size() < least) return false;
+    constexpr std::size_t kLeast = 20;
+    if (bytes.size() < kLeast) return false;
     address_v4::bytes_type source{}, destination{};
     std::ranges::copy(bytes.subspan(12, 4), source.begin());
     std::ranges::copy(bytes.subspan(16, 4), destination.begin());
@@ -67,7 +67,7 @@ bool read_ipv4(NetlinkBytes bytes, LoggedPacket& packet) {
     packet.protocol = bytes[9];
     const std::size_t header = (bytes[0] & 0xfU) * 4;
     const bool first_fragment = (two_bytes(bytes, 6) & 0x1fffU) == 0;
-    if (header >= least && header <= bytes.size() && first_fragment)
+    if (header >= kLeast && header <= bytes.size() && first_fragment)
         read_ports(bytes.subspan(header), packet);
     return true;
 }
@@ -88,15 +88,15 @@ bool find_transport(NetlinkBytes& rest, std::uint8_t& protocol) {
 }
 
 bool read_ipv6(NetlinkBytes bytes, LoggedPacket& packet) {
-    constexpr std::size_t header = 40;
-    if (bytes.size() < header) return false;
+    constexpr std::size_t kHeader = 40;
+    if (bytes.size() < kHeader) return false;
     address_v6::bytes_type source{}, destination{};
     std::ranges::copy(bytes.subspan(8, 16), source.begin());
     std::ranges::copy(bytes.subspan(24, 16), destination.begin());
     packet.source = address_v6(source);
     packet.destination = address_v6(destination);
     packet.protocol = bytes[6];
-    auto rest = bytes.subspan(header);
+    auto rest = bytes.subspan(kHeader);
     if (find_transport(rest, packet.protocol)) read_ports(rest, packet);
     return true;
 }
@@ -113,9 +113,9 @@ std::chrono::system_clock::time_point read_time(std::optional<NetlinkBytes> byte
     const auto seconds = static_cast<std::int64_t>(logged_number(bytes->first(8)));
     const auto microseconds = static_cast<std::int64_t>(logged_number(bytes->subspan(8, 8)));
     // Of the kernel, but a time beyond what the clock can say must not overflow.
-    constexpr std::int64_t latest = std::int64_t{1} << 33U;
+    constexpr std::int64_t kLatest = std::int64_t{1} << 33U;
     return std::chrono::system_clock::time_point(
-        std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, latest)) +
+        std::chrono::seconds(std::clamp<std::int64_t>(seconds, 0, kLatest)) +
         std::chrono::microseconds(std::clamp<std::int64_t>(microseconds, 0, 999'999)));
 }
 
@@ -133,7 +133,7 @@ std::optional<LogEntry> parse_log_entry(NetlinkBytes message) {
     const auto payload = find(NFULA_PAYLOAD);
     if (!payload || !read_packet(*payload, entry.packet)) return std::nullopt;
     if (const auto prefix = find(NFULA_PREFIX))
-        entry.packet.prefix = netlink_text(*prefix, prefix_limit);
+        entry.packet.prefix = netlink_text(*prefix, kPrefixLimit);
     entry.packet.time = read_time(find(NFULA_TIMESTAMP));
     entry.incoming_index = static_cast<std::uint32_t>(logged_number(find(NFULA_IFINDEX_INDEV)));
     entry.outgoing_index = static_cast<std::uint32_t>(logged_number(find(NFULA_IFINDEX_OUTDEV)));
@@ -145,7 +145,7 @@ struct PacketLog::State {
     State(asio::any_io_executor executor, UniqueFd socket, UniqueFd asks)
         : descriptor(executor, socket.release()),
           names(std::move(asks)),
-          buffer(log_datagram_limit) {}
+          buffer(kLogDatagramLimit) {}
 
     std::string link_name(std::uint32_t index) const {
         ifreq request{};
@@ -237,7 +237,7 @@ Status bind_group(int fd, std::uint16_t group) {
     if (!bound) return bound;
     return configure(fd, group, [](NetlinkMessage& message) {
         nfulnl_msg_config_mode mode{};
-        mode.copy_range = htonl(copied_bytes);
+        mode.copy_range = htonl(kCopiedBytes);
         mode.copy_mode = NFULNL_COPY_PACKET;
         const std::uint16_t flags = htons(NFULNL_CFG_F_SEQ);
         message.put(NFULA_CFG_MODE, {reinterpret_cast<const std::uint8_t*>(&mode), sizeof(mode)});
@@ -258,7 +258,7 @@ Result<std::unique_ptr<PacketLog>> PacketLog::open(asio::any_io_executor executo
     address.nl_family = AF_NETLINK;
     if (::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0)
         return Error::from_errno(errno, "open the packet log");
-    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUFFORCE, &kernel_buffer, sizeof(kernel_buffer));
+    ::setsockopt(fd.get(), SOL_SOCKET, SO_RCVBUFFORCE, &kErnelBuffer, sizeof(kErnelBuffer));
     if (auto bound = bind_group(fd.get(), group); !bound) return bound.error();
     return std::unique_ptr<PacketLog>(new PacketLog(
         std::make_unique<State>(std::move(executor), std::move(fd), std::move(names))));

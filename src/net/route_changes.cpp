@@ -74,12 +74,12 @@ RouteChanges& RouteChanges::set_up(int link) {
 }
 
 RouteChanges& RouteChanges::without_own_addresses(int link) {
-    constexpr std::uint8_t none = 1;  // IN6_ADDR_GEN_MODE_NONE
+    constexpr std::uint8_t kNone = 1;  // IN6_ADDR_GEN_MODE_NONE
     NetlinkMessage message(RTM_NEWLINK, 0);
     message.header<ifinfomsg>().ifi_index = link;
     const auto families = message.begin(IFLA_AF_SPEC);
     const auto ipv6 = message.begin(AF_INET6);
-    message.put(IFLA_INET6_ADDR_GEN_MODE, {&none, 1});
+    message.put(IFLA_INET6_ADDR_GEN_MODE, {&kNone, 1});
     message.end(ipv6).end(families);
     add(message, "keep " + link_text(link) + " from making itself addresses");
     return *this;

@@ -49,26 +49,26 @@ std::vector<Link> parse_links(NetlinkBytes answer) {
 }  // namespace
 
 std::optional<Link> parse_link(NetlinkBytes message) {
-    constexpr auto attributes = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(ifinfomsg));
-    if (message.size() < attributes) return std::nullopt;
+    constexpr auto kAttributes = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(ifinfomsg));
+    if (message.size() < kAttributes) return std::nullopt;
     nlmsghdr head;
     ifinfomsg body;
     std::memcpy(&head, message.data(), sizeof(head));
     std::memcpy(&body, message.data() + NLMSG_HDRLEN, sizeof(body));
-    const auto name = find_netlink_attribute(message.subspan(attributes), IFLA_IFNAME);
+    const auto name = find_netlink_attribute(message.subspan(kAttributes), IFLA_IFNAME);
     if (head.nlmsg_type != RTM_NEWLINK || body.ifi_index <= 0 || !name) return std::nullopt;
     return Link{body.ifi_index, netlink_text(*name, IFNAMSIZ - 1)};
 }
 
 std::optional<IpAddress> route_source(NetlinkBytes message) {
-    constexpr auto attributes = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(rtmsg));
-    if (message.size() < attributes) return std::nullopt;
+    constexpr auto kAttributes = NLMSG_HDRLEN + NLMSG_ALIGN(sizeof(rtmsg));
+    if (message.size() < kAttributes) return std::nullopt;
     nlmsghdr head;
     rtmsg body;
     std::memcpy(&head, message.data(), sizeof(head));
     std::memcpy(&body, message.data() + NLMSG_HDRLEN, sizeof(body));
     if (head.nlmsg_type != RTM_NEWROUTE || body.rtm_table != RT_TABLE_MAIN) return std::nullopt;
-    const auto source = find_netlink_attribute(message.subspan(attributes), RTA_PREFSRC);
+    const auto source = find_netlink_attribute(message.subspan(kAttributes), RTA_PREFSRC);
     if (!source) return std::nullopt;
     if (body.rtm_family == AF_INET && source->size() == 4) {
         Ipv4Address::bytes_type bytes;
@@ -172,11 +172,11 @@ Status RouteSocket::set_down(int link) {
 }
 
 Status RouteSocket::limit_rate(int link, std::uint64_t bytes_per_second) {
-    constexpr std::uint64_t bursts_in_second = 50;
-    constexpr std::uint64_t queues_in_second = 20;
-    constexpr std::uint64_t least_burst = 16 << 10;
-    constexpr std::uint64_t most = UINT32_MAX;
-    const auto burst = std::clamp(bytes_per_second / bursts_in_second, least_burst, most / 4);
+    constexpr std::uint64_t kBurstsInSecond = 50;
+    constexpr std::uint64_t kQueuesInSecond = 20;
+    constexpr std::uint64_t kLeastBurst = 16 << 10;
+    constexpr std::uint64_t kMost = UINT32_MAX;
+    const auto burst = std::clamp(bytes_per_second / kBurstsInSecond, kLeastBurst, kMost / 4);
     NetlinkMessage message(RTM_NEWQDISC, NLM_F_CREATE | NLM_F_REPLACE);
     auto& header = message.header<tcmsg>();
     header.tcm_family = AF_UNSPEC;
@@ -186,14 +186,14 @@ Status RouteSocket::limit_rate(int link, std::uint64_t bytes_per_second) {
     message.put_text(TCA_KIND, "tbf");
     const auto options = message.begin(TCA_OPTIONS);
     tc_tbf_qopt parameters{};
-    parameters.rate.rate = static_cast<std::uint32_t>(std::min(bytes_per_second, most));
+    parameters.rate.rate = static_cast<std::uint32_t>(std::min(bytes_per_second, kMost));
     // Told, so that the kernel needs no table of times.
     parameters.rate.linklayer = TC_LINKLAYER_ETHERNET;
     parameters.limit =
-        static_cast<std::uint32_t>(std::min(burst + bytes_per_second / queues_in_second, most));
+        static_cast<std::uint32_t>(std::min(burst + bytes_per_second / kQueuesInSecond, kMost));
     message.put(TCA_TBF_PARMS,
                 {reinterpret_cast<const std::uint8_t*>(&parameters), sizeof(parameters)});
-    if (bytes_per_second >= most) {
+    if (bytes_per_second >= kMost) {
         message.put(TCA_TBF_RATE64, {reinterpret_cast<const std::uint8_t*>(&bytes_per_second),
                                      sizeof(bytes_per_second)});
     }

@@ -83,7 +83,7 @@ class SocketStream final : public Stream {
         if (core->closed) co_return closed_error();
         // Not a wait for readiness and then a read: that would arm the socket anew each time.
         auto [failure, count] = co_await core->socket.async_receive(
-            asio::buffer(into.data(), into.size()), as_tuple_awaitable);
+            asio::buffer(into.data(), into.size()), kAsTupleAwaitable);
         if (failure == asio::error::operation_aborted) co_return closed_error();
         if (failure == asio::error::eof) co_return std::size_t(0);
         if (failure) co_return Error::from_errno(failure.value(), "read from the connection");
@@ -99,7 +99,7 @@ class SocketStream final : public Stream {
             int failed = send_some(core->fd, pieces, at);
             if (failed == 0 || failed == EINTR) continue;
             if (failed != EAGAIN) co_return Error::from_errno(failed, "write to the connection");
-            co_await core->socket.async_wait(StreamSocket::wait_write, as_tuple_awaitable);
+            co_await core->socket.async_wait(StreamSocket::wait_write, kAsTupleAwaitable);
             // cancel_read() interrupts this wait too; only the caller's own cancellation ends it.
             auto cancellation = co_await asio::this_coro::cancellation_state;
             if (cancellation.cancelled() != asio::cancellation_type::none) break;
@@ -110,7 +110,7 @@ class SocketStream final : public Stream {
     Awaitable<void> wait_readable() override {
         auto core = core_;
         if (core->closed) co_return;
-        co_await core->socket.async_wait(StreamSocket::wait_read, as_tuple_awaitable);
+        co_await core->socket.async_wait(StreamSocket::wait_read, kAsTupleAwaitable);
         core->drained = false;
     }
 
@@ -144,7 +144,7 @@ class SocketStream final : public Stream {
     Awaitable<Status> wait_writable() override {
         auto core = core_;
         if (!core->closed) {
-            co_await core->socket.async_wait(StreamSocket::wait_write, as_tuple_awaitable);
+            co_await core->socket.async_wait(StreamSocket::wait_write, kAsTupleAwaitable);
         }
         auto cancellation = co_await asio::this_coro::cancellation_state;
         bool over = core->closed || cancellation.cancelled() != asio::cancellation_type::none;

@@ -18,7 +18,7 @@ Result<std::unique_ptr<Stream>> make_stream(asio::any_io_executor executor, Uniq
                                             int family);
 
 /// As connect_tcp, but the bare socket, for a stream that speaks more than TCP.
-Awaitable<Result<StreamSocket>> connect_socket(std::string_view host, std::uint16_t port,
+Awaitable<Result<StreamSocket>> connect_socket(std::string host, std::uint16_t port,
                                                std::chrono::milliseconds timeout);
 
 /// The address of the other end of a socket without port, empty for Unix sockets.

@@ -23,7 +23,7 @@ template <class T>
 using Awaitable = asio::awaitable<T>;
 /// Awaits an operation of asio that answers with its error code and what it made, never by
 /// throwing.
-inline constexpr auto as_tuple_awaitable = asio::as_tuple(asio::use_awaitable);
+inline constexpr auto kAsTupleAwaitable = asio::as_tuple(asio::use_awaitable);
 
 }  // namespace opensandbox
 
@@ -82,11 +82,11 @@ bool is_in_memory(int file, std::uint64_t offset, std::size_t size);
 
 /// Connects to a host name or address. Fails with `unavailable` (refused, unreachable, unknown
 /// host) or `timeout`.
-Awaitable<Result<std::unique_ptr<Stream>>> connect_tcp(std::string_view host, std::uint16_t port,
+Awaitable<Result<std::unique_ptr<Stream>>> connect_tcp(std::string host, std::uint16_t port,
                                                        std::chrono::milliseconds timeout);
 
 /// Connects to a Unix socket path.
-Awaitable<Result<std::unique_ptr<Stream>>> connect_unix(std::string_view path);
+Awaitable<Result<std::unique_ptr<Stream>>> connect_unix(std::string path);
 
 /// Takes over a connected stream socket.
 Result<std::unique_ptr<Stream>> adopt_stream(asio::any_io_executor executor, UniqueFd fd);

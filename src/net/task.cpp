@@ -61,7 +61,7 @@ std::shared_ptr<asio::cancellation_signal> spawn_cancellable(asio::any_io_execut
 Awaitable<void> sleep_for(std::chrono::nanoseconds duration) {
     auto executor = co_await asio::this_coro::executor;
     asio::steady_timer timer(executor, duration);
-    co_await timer.async_wait(as_tuple_awaitable);
+    co_await timer.async_wait(kAsTupleAwaitable);
 }
 
 struct Deadline::State {
@@ -129,7 +129,7 @@ void Event::notify() {
 Awaitable<void> Event::wait() {
     // Held here: the event may be gone when the wait ends.
     auto state = state_;
-    if (!state->signalled) co_await state->timer.async_wait(as_tuple_awaitable);
+    if (!state->signalled) co_await state->timer.async_wait(kAsTupleAwaitable);
     state->signalled = false;
 }
 
@@ -137,7 +137,7 @@ Awaitable<bool> Event::wait_for(std::chrono::nanoseconds duration) {
     auto state = state_;
     if (!state->signalled) {
         state->timer.expires_after(duration);
-        co_await state->timer.async_wait(as_tuple_awaitable);
+        co_await state->timer.async_wait(kAsTupleAwaitable);
         state->timer.expires_at(asio::steady_timer::time_point::max());
     }
     co_return std::exchange(state->signalled, false);

@@ -29,22 +29,20 @@ Status TlsClient::prepare() {
     return Status();
 }
 
-Awaitable<Result<std::unique_ptr<Stream>>> TlsClient::connect(std::string_view host,
-                                                              std::uint16_t port,
+Awaitable<Result<std::unique_ptr<Stream>>> TlsClient::connect(std::string host, std::uint16_t port,
                                                               std::chrono::milliseconds timeout) {
     using std::chrono::steady_clock;
     auto began = steady_clock::now();
-    std::string name(host);
     auto ready = prepare();
     if (!ready) co_return ready.error();
-    auto session = TlsSession::open(context_->handle.get(), name, settings_.verify);
+    auto session = TlsSession::open(context_->handle.get(), host, settings_.verify);
     if (!session) co_return session.error();
-    auto socket = co_await connect_socket(name, port, timeout);
+    auto socket = co_await connect_socket(host, port, timeout);
     if (!socket) co_return socket.error();
     session->attach(socket->native_handle());
     auto executor = co_await asio::this_coro::executor;
     auto handshake = std::make_shared<TlsHandshake>(std::move(*socket), std::move(*session));
-    std::string shown = name + ":" + std::to_string(port);
+    std::string shown = host + ":" + std::to_string(port);
     std::optional<Deadline> deadline;
     if (timeout.count() > 0) {
         auto left =

@@ -12,7 +12,6 @@ namespace opensandbox::net {
 
 /// How a client speaks TLS: whom it trusts and who it is.
 struct TlsSettings {
-    TlsSettings() = default;
     std::string ca_file;    ///< PEM; empty: SSL_CERT_FILE, SSL_CERT_DIR, else the system's roots
     std::string cert_file;  ///< PEM chain; empty: no client certificate
     std::string key_file;   ///< PEM, not encrypted; set exactly when cert_file is
@@ -34,7 +33,7 @@ class TlsClient {
     /// sent to the server unless it is an address. Fails as connect_tcp and prepare() do, and with
     /// `unavailable` when the handshake fails or the certificate does not hold. A server that
     /// refuses our certificate may say so only in answer to the first request.
-    Awaitable<Result<std::unique_ptr<Stream>>> connect(std::string_view host, std::uint16_t port,
+    Awaitable<Result<std::unique_ptr<Stream>>> connect(std::string host, std::uint16_t port,
                                                        std::chrono::milliseconds timeout);
     [[nodiscard]] const TlsSettings& settings() const { return settings_; }
 

@@ -20,7 +20,6 @@ namespace {
 
 /// A borrowed socket, with the bytes that were read from it before.
 struct Socket {
-    Socket(int f, std::string r) : fd(f), received(std::move(r)) {}
     int fd;
     std::string received;
     std::size_t taken = 0;

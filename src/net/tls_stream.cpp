@@ -14,8 +14,6 @@ namespace opensandbox::net {
 
 /// Shared with the operations in flight, which may outlive the stream by one turn of the loop.
 struct TlsStreamCore {
-    TlsStreamCore(StreamSocket s, TlsSession t) : socket(std::move(s)), session(std::move(t)) {}
-
     void close() {
         if (closed) return;
         closed = true;
@@ -42,7 +40,7 @@ Error tls_closed_error() {
 Awaitable<bool> wait_for(std::shared_ptr<TlsStreamCore> core, TlsSession::Want want) {
     auto what =
         want == TlsSession::Want::write ? StreamSocket::wait_write : StreamSocket::wait_read;
-    auto [failure] = co_await core->socket.async_wait(what, as_tuple_awaitable);
+    auto [failure] = co_await core->socket.async_wait(what, kAsTupleAwaitable);
     co_return failure != asio::error::operation_aborted;
 }
 
@@ -89,7 +87,7 @@ class TlsStream final : public Stream {
     Awaitable<void> wait_readable() override {
         auto core = core_;
         if (core->closed || core->session.has_pending()) co_return;
-        co_await core->socket.async_wait(StreamSocket::wait_read, as_tuple_awaitable);
+        co_await core->socket.async_wait(StreamSocket::wait_read, kAsTupleAwaitable);
     }
 
     void cancel_read() override {

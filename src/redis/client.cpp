@@ -136,7 +136,7 @@ Awaitable<Result<resp::Value>> Client::exchange(std::string command) {
     }
 }
 
-Awaitable<Result<std::optional<std::string>>> Client::pop(const std::string& key,
+Awaitable<Result<std::optional<std::string>>> Client::pop(std::string key,
                                                           std::chrono::seconds wait) {
     std::string seconds = std::to_string(wait.count());
     auto reply = co_await call(resp::command({"BRPOP", key, seconds}), wait + kCallTimeout);

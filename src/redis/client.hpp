@@ -12,7 +12,6 @@ namespace opensandbox::redis {
 
 /// Where a Redis server is and how one logs in.
 struct Address {
-    Address() = default;
     std::string host;
     std::uint16_t port = 6379;
     std::string user;
@@ -34,8 +33,7 @@ class Client {
     /// The reply, an error of the server's among them as `io`. `timeout` when it takes longer.
     Awaitable<Result<resp::Value>> call(std::string command, std::chrono::milliseconds limit);
     /// The oldest element of a list, waited for at most `wait` (whole seconds); empty after that.
-    Awaitable<Result<std::optional<std::string>>> pop(const std::string& key,
-                                                      std::chrono::seconds wait);
+    Awaitable<Result<std::optional<std::string>>> pop(std::string key, std::chrono::seconds wait);
     /// Whether it still looks usable: open, and nothing has come that nobody asked for.
     [[nodiscard]] bool usable() const { return !failed_ && stream_->quiet(); }
     /// Ends a call in flight.

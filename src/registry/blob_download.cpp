@@ -1,9 +1,8 @@
-#include "registry/blob_download.hpp"
-
 #include "base/digest.hpp"
 #include "base/unique_fd.hpp"
 #include "image/input_stream.hpp"
 #include "net/task.hpp"
+#include "registry/blobs.hpp"
 
 #include <cerrno>
 #include <charconv>

@@ -1,7 +1,6 @@
-#include "registry/blob_upload.hpp"
-
 #include "base/unique_fd.hpp"
 #include "net/task.hpp"
+#include "registry/blobs.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "registry/challenge.hpp"
+#include "registry/authentication.hpp"
 
 #include <algorithm>
 

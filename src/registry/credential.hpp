@@ -7,8 +7,6 @@ namespace opensandbox::registry {
 
 /// What opens a registry. Never logged, never part of an error.
 struct Credential {
-    Credential() = default;
-    Credential(std::string u, std::string p) : username(std::move(u)), password(std::move(p)) {}
     std::string username;
     std::string password;
     std::string identity_token;  ///< for a token server, instead of user and password

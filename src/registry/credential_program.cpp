@@ -1,7 +1,6 @@
-#include "registry/credential_program.hpp"
-
 #include "base/unique_fd.hpp"
 #include "image/input_stream.hpp"
+#include "registry/docker_config.hpp"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>

@@ -2,7 +2,6 @@
 
 #include "base/log.hpp"
 #include "image/staging.hpp"
-#include "registry/credential_program.hpp"
 #include "registry/docker_config.hpp"
 
 #include <algorithm>

@@ -10,7 +10,6 @@ namespace opensandbox::registry {
 
 /// Where an image lies.
 struct Location {
-    Location() = default;
     std::string registry;    ///< as people name it: "docker.io", "registry.example:5000"
     std::string host;        ///< that answers for it; an IPv6 address without brackets
     std::uint16_t port = 0;  ///< 0: the scheme's own

@@ -3,7 +3,7 @@
 
 namespace opensandbox::registry {
 
-Awaitable<Status> check_login(const RegistryOptions& options, std::string registry,
+Awaitable<Status> check_login(RegistryOptions options, std::string registry,
                               model::RegistryLogin login) {
     auto location = locate_registry(registry);
     if (!location) co_return location.error();

@@ -19,7 +19,6 @@ enum class PullPolicy : std::uint8_t {
 
 /// How registries are talked to.
 struct RegistryOptions {
-    RegistryOptions() = default;
     std::filesystem::path ca_file;              ///< PEM; empty: the system's roots
     std::vector<std::string> ca_hosts;          ///< "host[:port]" that ca_file is for; empty: all
     std::vector<std::string> plain_http_hosts;  ///< "host[:port]" without TLS; loopback may be, too

@@ -21,9 +21,6 @@ struct LayerProgress {
         done,
     };
 
-    LayerProgress() = default;
-    LayerProgress(std::string l, Status s, std::uint64_t d, std::uint64_t t)
-        : layer(std::move(l)), status(s), done(d), total(t) {}
     std::string layer;  ///< "sha256:…" of the blob, or of the diff id while there is no blob
     Status status = Status::waiting;
     std::uint64_t done = 0;   ///< bytes

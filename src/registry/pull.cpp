@@ -1,12 +1,10 @@
-#include "registry/pull.hpp"
-
 #include "base/scope_exit.hpp"
-#include "image/pulled_image.hpp"
+#include "image/staged_image.hpp"
 #include "image/staging.hpp"
 #include "net/task.hpp"
-#include "registry/blob_download.hpp"
+#include "registry/blobs.hpp"
 #include "registry/parallel.hpp"
-#include "registry/remote_image.hpp"
+#include "registry/transfer.hpp"
 
 #include <set>
 

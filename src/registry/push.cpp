@@ -1,14 +1,12 @@
-#include "registry/push.hpp"
-
 #include "base/digest.hpp"
 #include "base/scope_exit.hpp"
 #include "image/composition.hpp"
-#include "image/known_blobs.hpp"
 #include "image/layer_writer.hpp"
 #include "image/staging.hpp"
 #include "net/task.hpp"
-#include "registry/blob_upload.hpp"
+#include "registry/blobs.hpp"
 #include "registry/parallel.hpp"
+#include "registry/transfer.hpp"
 
 #include <map>
 
@@ -33,7 +31,7 @@ class Push {
     Awaitable<Status> prepare();
     Awaitable<Status> send_layer(std::size_t index, std::shared_ptr<bool> stop);
     /// True when the registry has the blob now without our sending it.
-    Awaitable<Result<bool>> find_there(const image::KnownBlob& blob);
+    Awaitable<Result<bool>> find_there(image::KnownBlob blob);
     Awaitable<Result<image::LayerBlob>> pack(std::size_t index);
     Awaitable<Status> send_document(std::string content);
     Awaitable<Result<PushedImage>> send_documents();
@@ -77,7 +75,7 @@ Awaitable<Status> Push::prepare() {
     co_return Status();
 }
 
-Awaitable<Result<bool>> Push::find_there(const image::KnownBlob& blob) {
+Awaitable<Result<bool>> Push::find_there(image::KnownBlob blob) {
     auto present = co_await has_blob(session_, blob.layer.hex);
     if (!present || *present) co_return present;
     const Location& to = session_.location();

@@ -6,8 +6,7 @@
 #include "image/budget.hpp"
 #include "net/task.hpp"
 #include "registry/keychain.hpp"
-#include "registry/pull.hpp"
-#include "registry/push.hpp"
+#include "registry/transfer.hpp"
 
 #include <boost/asio/as_tuple.hpp>
 #include <boost/asio/steady_timer.hpp>

@@ -15,7 +15,6 @@ namespace opensandbox::registry {
 
 /// What a push made at the registry.
 struct PushedImage {
-    PushedImage() = default;
     std::string reference;   ///< where it is now
     std::string digest;      ///< of its manifest there
     std::uint64_t size = 0;  ///< bytes of its blobs
@@ -56,7 +55,7 @@ class Registries {
 };
 
 /// Asks a registry whether a login opens it. `unauthenticated` when it does not.
-Awaitable<Status> check_login(const RegistryOptions& options, std::string registry,
+Awaitable<Status> check_login(RegistryOptions options, std::string registry,
                               model::RegistryLogin login);
 
 }  // namespace opensandbox::registry

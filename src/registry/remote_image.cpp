@@ -1,6 +1,5 @@
-#include "registry/remote_image.hpp"
-
 #include "base/digest.hpp"
+#include "registry/transfer.hpp"
 
 namespace opensandbox::registry {
 namespace {
@@ -12,7 +11,6 @@ constexpr std::string_view kAccepted =
 constexpr int kMostNestedIndexes = 3;
 
 struct Manifest {
-    Manifest() = default;
     std::string text;
     std::string media_type;
     std::string hex;
@@ -27,7 +25,7 @@ Error wrong_bytes(const std::string& what, const std::string& is, std::string_vi
 Awaitable<Result<Manifest>> fetch_manifest(Session& session, std::string reference) {
     Call call("GET", session.path("manifests/" + reference));
     call.fields.set("Accept", std::string(kAccepted));
-    auto answer = co_await session.fetch(std::move(call), image::largest_document);
+    auto answer = co_await session.fetch(std::move(call), image::kLargestDocument);
     if (!answer) co_return answer.error().within("manifest");
     Manifest manifest;
     manifest.text = std::move(answer->body);
@@ -51,11 +49,11 @@ bool is_index(const Manifest& manifest) {
 }
 
 Awaitable<Result<std::string>> fetch_config(Session& session, image::Descriptor descriptor) {
-    if (descriptor.size > image::largest_document) {
+    if (descriptor.size > image::kLargestDocument) {
         co_return Error(ErrorCode::too_large, "config: must not be larger than 4 MiB");
     }
     Call call("GET", session.path("blobs/sha256:" + descriptor.hex));
-    auto answer = co_await session.fetch(std::move(call), image::largest_document);
+    auto answer = co_await session.fetch(std::move(call), image::kLargestDocument);
     if (!answer) co_return answer.error().within("config");
     if (std::string hex = sha256_hex(answer->body); hex != descriptor.hex) {
         co_return wrong_bytes("config", hex, descriptor.hex);

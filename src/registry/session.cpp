@@ -125,12 +125,12 @@ Awaitable<void> Session::rest(std::chrono::milliseconds duration) {
     co_await woken.wait_for(duration);
 }
 
-Awaitable<Answer> Session::ask(const http::Origin& origin, http::ClientRequest request) {
+Awaitable<Answer> Session::ask(http::Origin origin, http::ClientRequest request) {
     http::AbortHandle handle;
     request.abort = &handle;
     const auto abort = [&handle] { handle.abort(); };
     std::stop_callback unwanted(stop_, abort);
-    auto answer = co_await wire_->client().send(origin, std::move(request));
+    auto answer = co_await wire_->client().send(std::move(origin), std::move(request));
     if (stop_.stop_requested()) co_return unwanted_transfer();
     co_return answer;
 }
@@ -191,11 +191,11 @@ Awaitable<Error> Session::refusal_of(http::ClientResponse& response) {
     co_return Error(code_of(status), std::move(message));
 }
 
-Awaitable<Answer> Session::attempt_at(const Call& call, Target target) {
+Awaitable<Answer> Session::attempt_at(std::shared_ptr<const Call> call, Target target) {
     for (int redirects = 0;; ++redirects) {
-        http::ClientRequest request(call.method, target.target, call.fields);
-        request.content = call.content;
-        request.stream = call.stream;
+        http::ClientRequest request(call->method, target.target, call->fields);
+        request.content = call->content;
+        request.stream = call->stream;
         request.head.fields.set("User-Agent", std::string("opensandbox/") + std::string(kVersion));
         bool ours = target.same_origin(*base_);
         if (ours && !authorization_.empty()) {
@@ -203,7 +203,7 @@ Awaitable<Answer> Session::attempt_at(const Call& call, Target target) {
         }
         auto response = co_await ask(target.origin, std::move(request));
         if (!response) co_return response.error();
-        bool follow = (call.method == "GET" || call.method == "HEAD") &&
+        bool follow = (call->method == "GET" || call->method == "HEAD") &&
                       is_redirect((*response)->head().status);
         if (!follow) co_return response;
         auto to = (*response)->head().fields.get("Location");
@@ -217,17 +217,16 @@ Awaitable<Answer> Session::attempt_at(const Call& call, Target target) {
 }
 
 /// One try with logging in, if that is asked for.
-Awaitable<Answer> Session::attempt(const Call& call) {
+Awaitable<Answer> Session::attempt(std::shared_ptr<const Call> call) {
     if (!base_) {
         auto chosen = co_await choose_scheme();
         if (!chosen) co_return chosen.error();
     }
     if (token_is_old() && challenge_) {
-        Challenge challenge = *challenge_;
-        auto renewed = co_await fetch_token(challenge);
+        auto renewed = co_await fetch_token(*challenge_);
         if (!renewed) co_return renewed.error();
     }
-    auto target = wire_->resolve(call.url, *base_);
+    auto target = wire_->resolve(call->url, *base_);
     if (!target) co_return target.error();
     std::string used = authorization_;
     auto response = co_await attempt_at(call, *target);
@@ -239,19 +238,20 @@ Awaitable<Answer> Session::attempt(const Call& call) {
         if (used.starts_with("Basic ")) co_return response;
         http::ResponseHead head = (*response)->head();
         response->reset();
-        auto in = co_await log_in(head);
+        auto in = co_await log_in(std::move(head));
         if (!in) co_return in.error();
     }
-    if (call.stream != nullptr) {
+    if (call->stream != nullptr) {
         co_return Error(ErrorCode::unavailable, "the login was renewed");  // to be tried again
     }
-    co_return co_await attempt_at(call, *target);
+    co_return co_await attempt_at(std::move(call), std::move(*target));
 }
 
-Awaitable<Answer> Session::send(Call call) {
+Awaitable<Answer> Session::send(Call wanted) {
+    const auto call = std::make_shared<const Call>(std::move(wanted));
     for (int number = 1;; ++number) {
         auto response = co_await attempt(call);
-        bool last = call.stream != nullptr || number >= options().attempts;
+        bool last = call->stream != nullptr || number >= options().attempts;
         if (!response) {
             // A registry that was never reached will hardly be in half a second.
             bool known = answered_ || response.error().code() != ErrorCode::unavailable;

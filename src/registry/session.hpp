@@ -1,6 +1,6 @@
 #pragma once
 
-#include "registry/challenge.hpp"
+#include "registry/authentication.hpp"
 #include "registry/credential.hpp"
 #include "registry/wire.hpp"
 
@@ -16,8 +16,6 @@ using Answer = Result<std::unique_ptr<http::ClientResponse>>;
 
 /// One request to a registry.
 struct Call {
-    Call() = default;
-    Call(std::string m, std::string u) : method(std::move(m)), url(std::move(u)) {}
     std::string method;
     std::string url;  ///< path of the registry ("/v2/…"), or absolute where it named one
     http::Fields fields;
@@ -42,7 +40,6 @@ class Session {
     Awaitable<Answer> send(Call call);
     /// The same with its body, at most `limit` bytes; `too_large`.
     struct Document {
-        Document() = default;
         http::ResponseHead head;
         std::string body;
     };
@@ -62,12 +59,12 @@ class Session {
 
   private:
     /// By way of the wire, whose answer is not waited for any longer than it is wanted.
-    Awaitable<Answer> ask(const http::Origin& origin, http::ClientRequest request);
+    Awaitable<Answer> ask(http::Origin origin, http::ClientRequest request);
     Awaitable<Status> choose_scheme();
-    Awaitable<Answer> attempt(const Call& call);
-    Awaitable<Answer> attempt_at(const Call& call, Target target);
-    Awaitable<Status> log_in(const http::ResponseHead& refusal);
-    Awaitable<Status> fetch_token(const Challenge& challenge);
+    Awaitable<Answer> attempt(std::shared_ptr<const Call> call);
+    Awaitable<Answer> attempt_at(std::shared_ptr<const Call> call, Target target);
+    Awaitable<Status> log_in(http::ResponseHead refusal);
+    Awaitable<Status> fetch_token(Challenge challenge);
     Awaitable<Error> refusal_of(http::ClientResponse& response);
     [[nodiscard]] bool token_is_old() const;
 

@@ -1,6 +1,6 @@
 #include "image/budget.hpp"
+#include "registry/authentication.hpp"
 #include "registry/session.hpp"
-#include "registry/token.hpp"
 
 #include <algorithm>
 
@@ -47,7 +47,7 @@ http::ClientRequest token_request(const Credential& credential, const Target& ta
 
 }  // namespace
 
-Awaitable<Status> Session::log_in(const http::ResponseHead& refusal) {
+Awaitable<Status> Session::log_in(http::ResponseHead refusal) {
     std::vector<Challenge> offered;
     for (const auto& [name, value] : refusal.fields) {
         if (!http::equal_ignoring_case(name, "WWW-Authenticate")) continue;
@@ -57,7 +57,7 @@ Awaitable<Status> Session::log_in(const http::ResponseHead& refusal) {
     }
     auto bearer = std::ranges::find(offered, "bearer", &Challenge::scheme);
     if (bearer != offered.end()) {
-        co_return co_await fetch_token(*bearer);
+        co_return co_await fetch_token(std::move(*bearer));
     }
     if (std::ranges::find(offered, "basic", &Challenge::scheme) == offered.end()) {
         co_return Error(ErrorCode::unauthenticated,
@@ -70,7 +70,7 @@ Awaitable<Status> Session::log_in(const http::ResponseHead& refusal) {
     co_return Status();
 }
 
-Awaitable<Status> Session::fetch_token(const Challenge& challenge) {
+Awaitable<Status> Session::fetch_token(Challenge challenge) {
     std::string service(challenge.parameter("service"));
     std::string scope = scope_.empty() ? std::string(challenge.parameter("scope")) : scope_;
     std::string url(challenge.parameter("realm"));
@@ -79,7 +79,7 @@ Awaitable<Status> Session::fetch_token(const Challenge& challenge) {
     if (!target) co_return target.error().within("token server");
     std::string host = target->origin.host;
     http::ClientRequest request = token_request(credential_, *target, service, scope);
-    auto response = co_await ask(target->origin, std::move(request));
+    auto response = co_await ask(std::move(target->origin), std::move(request));
     if (!response) co_return response.error().within("token server");
     auto body = co_await read_document(*this, **response, kLargestAnswer);
     int status = (*response)->head().status;
@@ -99,7 +99,7 @@ Awaitable<Status> Session::fetch_token(const Challenge& challenge) {
     if (!token) co_return token.error();
     authorization_ = "Bearer " + token->value;
     expires_ = std::chrono::steady_clock::now() + token->lifetime;
-    challenge_ = challenge;
+    challenge_ = std::move(challenge);
     co_return Status();
 }
 

@@ -1,6 +1,5 @@
-#include "registry/token.hpp"
-
 #include "json/document.hpp"
+#include "registry/authentication.hpp"
 
 #include <algorithm>
 

@@ -11,7 +11,6 @@ namespace opensandbox::registry {
 
 /// Where one request goes.
 struct Target {
-    Target() = default;
     http::Origin origin;
     std::string target;  ///< path and query, raw
 

@@ -11,7 +11,6 @@ namespace opensandbox::runtime {
 
 /// How one bucket is mounted.
 struct BucketCommand {
-    BucketCommand() = default;
     std::vector<std::string> argv;  ///< `{secret}` stands for the path of the file below
     std::string secret;             ///< content of a private file that lives as long as the command
 };

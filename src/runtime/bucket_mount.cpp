@@ -1,7 +1,6 @@
-#include "runtime/bucket_mount.hpp"
-
 #include "base/identifier.hpp"
 #include "base/unique_fd.hpp"
+#include "runtime/bucket_mounts.hpp"
 #include "runtime/host_command.hpp"
 
 #include <sys/mount.h>

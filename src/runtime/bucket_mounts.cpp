@@ -59,7 +59,7 @@ void BucketMounts::Changing::leave(const std::string& path) {
     ended.cancel();
 }
 
-Awaitable<Result<std::string>> BucketMounts::acquire(const model::Volume& volume) {
+Awaitable<Result<std::string>> BucketMounts::acquire(model::Volume volume) {
     auto checked = check_bucket_volume(volume, places_.allowed_host_paths);
     if (!checked) co_return checked.error();
     if (!places_.root.starts_with('/')) {

@@ -3,11 +3,12 @@
 #include "base/unique_fd.hpp"
 #include "model/volume.hpp"
 #include "net/stream.hpp"
-#include "runtime/bucket_mount.hpp"
+#include "runtime/bucket_command.hpp"
 
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -18,9 +19,38 @@
 
 namespace opensandbox::runtime {
 
+// One bucket on this host's tree (bucket_mount.cpp). All functions block, each for less than two
+// minutes.
+
+/// How it is mounted, beside what the volume says.
+struct BucketMountSettings {
+    std::filesystem::path secrets;  ///< a directory for files of this user that live as long as
+                                    ///< the tool's start
+    BucketAccess access = BucketAccess::as_asked;
+    int stop = -1;  ///< descriptor; when it is readable the tool is ended
+};
+
+/// Mounts it at `path`, which is made, unless it is mounted there and answers; a mount whose
+/// program is dead is replaced. On failure nothing is left. VOLUME::INVALID_OSSFS_MOUNT_ROOT,
+/// VOLUME::OSSFS_MOUNT_FAILED with the tool's last words.
+Status mount_bucket(const model::Volume& volume, const std::string& path,
+                    const BucketMountSettings& settings);
+
+/// Unmounts and removes the directory. What does not let go is cut off: its files fail from then
+/// on. VOLUME::OSSFS_UNMOUNT_FAILED.
+Status unmount_bucket(const std::string& path);
+
+/// Cuts off a mount whose program does not answer, also for those that have a copy of it.
+Status cut_off_bucket(const std::string& path);
+
+/// Mount points directly below the directory, as paths.
+std::vector<std::string> mounts_below(const std::string& directory);
+
+/// Removes files of credentials that a killed server left there.
+void sweep_bucket_secrets(const std::filesystem::path& directory);
+
 /// Where a runtime has its buckets, and how.
 struct BucketPlaces {
-    BucketPlaces() = default;
     std::string root;  ///< absolute directory; made when it is needed
     /// Where below `root` a volume belongs. `digest` is the one of everything it depends on.
     std::function<std::string(const model::Volume&, const std::string& digest)> path;
@@ -42,7 +72,7 @@ class BucketMounts {
     /// check_bucket_volume() and mount_bucket(); VOLUME::OSSFS_MOUNT_FAILED also when the path is
     /// in use with other credentials, endpoint or options: a mount is not shared on the word of its
     /// name.
-    Awaitable<Result<std::string>> acquire(const model::Volume& volume);
+    Awaitable<Result<std::string>> acquire(model::Volume volume);
     /// Ends one use; the last one unmounts. VOLUME::OSSFS_UNMOUNT_FAILED keeps the use. A path that
     /// is not in use is left alone.
     Awaitable<Status> release(std::string path);

@@ -14,7 +14,6 @@ std::string find_host_program(const std::string& name);
 
 /// What few commands need.
 struct HostCommandOptions {
-    HostCommandOptions() = default;
     std::vector<std::string> secrets;  ///< shown as *** where the program wrote them
     int stop = -1;                     ///< descriptor; when it is readable the program is ended
 };

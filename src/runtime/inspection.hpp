@@ -14,15 +14,12 @@ namespace opensandbox::runtime {
 
 /// One published port: "44772/tcp" -> "127.0.0.1:40123".
 struct PublishedPort {
-    PublishedPort() = default;
-    PublishedPort(std::string i, std::string o) : inside(std::move(i)), outside(std::move(o)) {}
     std::string inside;
     std::string outside;
 };
 
 /// What a backend knows of a sandbox, for diagnostics (lifecycle 5). Empty members are not shown.
 struct Inspection {
-    Inspection() = default;
     std::string object_id;  ///< container id; the sandbox's id where there is none
     std::string name;
     std::string image;

@@ -11,20 +11,20 @@ Error lacking(const Runtime& runtime, std::string_view what) {
 
 }  // namespace
 
-Awaitable<Status> Runtime::pause(const std::string& /*id*/) {
+Awaitable<Status> Runtime::pause(std::string /*id*/) {
     co_return lacking(*this, "Pausing");
 }
 
-Awaitable<Status> Runtime::resume(const std::string& /*id*/) {
+Awaitable<Status> Runtime::resume(std::string /*id*/) {
     co_return lacking(*this, "Resuming");
 }
 
-Awaitable<Result<SnapshotReference>> Runtime::snapshot(const std::string& /*sandbox_id*/,
-                                                       const std::string& /*snapshot_id*/) {
+Awaitable<Result<SnapshotReference>> Runtime::snapshot(std::string /*sandbox_id*/,
+                                                       std::string /*snapshot_id*/) {
     co_return lacking(*this, "Taking snapshots");
 }
 
-Awaitable<Status> Runtime::remove_snapshot(const SnapshotReference& /*snapshot*/) {
+Awaitable<Status> Runtime::remove_snapshot(SnapshotReference /*snapshot*/) {
     co_return lacking(*this, "Removing snapshots");
 }
 
@@ -32,12 +32,12 @@ Awaitable<Result<std::vector<SnapshotReference>>> Runtime::list_snapshots() {
     co_return std::vector<SnapshotReference>();
 }
 
-Awaitable<Result<SnapshotContent>> Runtime::open_snapshot(const SnapshotReference& /*snapshot*/) {
+Awaitable<Result<SnapshotContent>> Runtime::open_snapshot(SnapshotReference /*snapshot*/) {
     co_return lacking(*this, "Making images of snapshots");
 }
 
-Awaitable<Result<SnapshotReference>> Runtime::fork(const std::string& /*sandbox_id*/,
-                                                   const std::string& /*fork_id*/) {
+Awaitable<Result<SnapshotReference>> Runtime::fork(std::string /*sandbox_id*/,
+                                                   std::string /*fork_id*/) {
     co_return lacking(*this, "Forking");
 }
 
@@ -45,11 +45,11 @@ Awaitable<Result<std::vector<SandboxUsage>>> Runtime::usage(std::size_t /*limit*
     co_return std::vector<SandboxUsage>();
 }
 
-Awaitable<Result<std::string>> Runtime::logs(const std::string& /*id*/, const LogQuery& /*query*/) {
+Awaitable<Result<std::string>> Runtime::logs(std::string /*id*/, LogQuery /*query*/) {
     co_return lacking(*this, "Reading logs");
 }
 
-Awaitable<Result<Inspection>> Runtime::inspect(const std::string& /*id*/) {
+Awaitable<Result<Inspection>> Runtime::inspect(std::string /*id*/) {
     co_return lacking(*this, "Inspecting");
 }
 

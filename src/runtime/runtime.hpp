@@ -30,7 +30,6 @@ using model::ResourceLimits;
 
 /// How a sandbox reaches others.
 struct NetworkChoice {
-    NetworkChoice() = default;
     bool chosen = false;   ///< one of the next two was asked for, or explicitly neither
     bool none = false;     ///< nothing but its own loopback
     std::string shared;    ///< name of a network whose members reach each other; empty: none
@@ -40,17 +39,12 @@ struct NetworkChoice {
 
 /// A file system in memory, empty at first, which counts as the sandbox's memory.
 struct MemoryVolume {
-    MemoryVolume() = default;
-    MemoryVolume(std::string path, std::uint64_t bytes)
-        : mount_path(std::move(path)), size(bytes) {}
     std::string mount_path;  ///< absolute, inside
     std::uint64_t size = 0;  ///< bytes
 };
 
 /// A snapshot as its backend knows it.
 struct SnapshotReference {
-    SnapshotReference() = default;
-    SnapshotReference(std::string i, std::string d) : id(std::move(i)), data(std::move(d)) {}
     std::string id;    ///< UUID of the API
     std::string data;  ///< the backend's own name of it: an image reference, a layer
     /// In a list: made for this server's store, so that without a row it is an orphan.
@@ -59,7 +53,6 @@ struct SnapshotReference {
 
 /// A snapshot taken apart, for an image made of it.
 struct SnapshotContent {
-    SnapshotContent() = default;
     std::string image_digest;  ///< of the image below it
     /// Each writes one layer as overlayfs reads it to a directory that does not exist, lowest
     /// first. They block.
@@ -91,7 +84,6 @@ struct Capabilities {
 
 /// What to make.
 struct SandboxSpec {
-    SandboxSpec() = default;
     std::string id;     ///< UUID
     std::string image;  ///< reference as requested; empty with snapshot
     std::optional<model::RegistryLogin> image_auth;  ///< for this pull only; never stored
@@ -130,14 +122,12 @@ struct Exit {
 
 /// What an object's labels say of a sandbox that no row knows: enough to take it over.
 struct Adoption {
-    Adoption() = default;
     model::Sandbox sandbox;
     std::optional<std::int64_t> renew_seconds;
 };
 
 /// What the backend has under our label or name, whether or not the store knows of it.
 struct Observed {
-    Observed() = default;
     std::string id;
     Endpoints endpoints;
     bool paused = false;
@@ -151,7 +141,6 @@ enum class Change : std::uint8_t { paused, resumed, removed };
 
 /// Which part of a sandbox's output to show.
 struct LogQuery {
-    LogQuery() = default;
     std::int64_t tail = 100;         ///< lines from the end
     std::optional<Timestamp> since;  ///< nothing older
     bool timestamps = true;          ///< RFC 3339 and a blank before every line
@@ -177,7 +166,6 @@ struct Figures {
 
 /// What one sandbox uses, for /metrics.
 struct SandboxUsage {
-    SandboxUsage() = default;
     std::string id;
     Usage usage;
 };
@@ -193,7 +181,7 @@ class Runtime {
     virtual Awaitable<Status> start() = 0;
     /// Returns when a command works in the sandbox. On failure nothing is left of it.
     /// `not_found` with wire <PREFIX>::SANDBOX_IMAGE_PULL_FAILED names an unknown image.
-    virtual Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) = 0;
+    virtual Awaitable<Result<Endpoints>> create(SandboxSpec spec) = 0;
     /// "sha256:…" of the manifest that the image of a sandbox made by create() was; empty where
     /// that is not known or not one, and for snapshots.
     [[nodiscard]] virtual std::string image_digest(const std::string& /*id*/) const { return {}; }
@@ -204,7 +192,7 @@ class Runtime {
     }
     /// Ends it and removes all it had; succeeds when there is nothing. Returns when nothing is
     /// left.
-    virtual Awaitable<Status> destroy(const std::string& id) = 0;
+    virtual Awaitable<Status> destroy(std::string id) = 0;
     /// Everything that exists, for recovery at start.
     virtual Awaitable<Result<std::vector<Observed>>> list() = 0;
     /// Called on the event loop when a sandbox ends by itself.
@@ -222,29 +210,28 @@ class Runtime {
     // What not every backend can do: `unsupported` unless its capability is set.
 
     /// Stops every process of it where it is; sidecars, too. Undone on failure.
-    virtual Awaitable<Status> pause(const std::string& id);
-    virtual Awaitable<Status> resume(const std::string& id);
+    virtual Awaitable<Status> pause(std::string id);
+    virtual Awaitable<Status> resume(std::string id);
     /// Keeps the file system of a running sandbox, consistent, as `snapshot_id`. Returns the
     /// backend's reference. On failure nothing is left of it.
-    virtual Awaitable<Result<SnapshotReference>> snapshot(const std::string& sandbox_id,
-                                                          const std::string& snapshot_id);
+    virtual Awaitable<Result<SnapshotReference>> snapshot(std::string sandbox_id,
+                                                          std::string snapshot_id);
     /// Succeeds when there is none; `conflict` while something is made from it.
-    virtual Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot);
+    virtual Awaitable<Status> remove_snapshot(SnapshotReference snapshot);
     /// Every whole snapshot that exists, for recovery at start.
     virtual Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots();
     /// What it consists of, while nobody removes it. `conflict` when it cannot stand without this
     /// host.
-    virtual Awaitable<Result<SnapshotContent>> open_snapshot(const SnapshotReference& snapshot);
+    virtual Awaitable<Result<SnapshotContent>> open_snapshot(SnapshotReference snapshot);
     /// Keeps the file system of a sandbox that runs or is paused, consistent, for copies of it:
     /// SandboxSpec::snapshot with what it returns starts one, with the environment and limits of
     /// the first. No snapshot: list_snapshots() does not show it, and it does not outlive this
     /// server. remove_snapshot() lets go of it; it is gone when the last copy is.
-    virtual Awaitable<Result<SnapshotReference>> fork(const std::string& sandbox_id,
-                                                      const std::string& fork_id);
+    virtual Awaitable<Result<SnapshotReference>> fork(std::string sandbox_id, std::string fork_id);
     /// What the entrypoint wrote, oldest first, at most about 1 MiB.
-    virtual Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query);
+    virtual Awaitable<Result<std::string>> logs(std::string id, LogQuery query);
     /// How the backend sees it, for operators.
-    virtual Awaitable<Result<Inspection>> inspect(const std::string& id);
+    virtual Awaitable<Result<Inspection>> inspect(std::string id);
     /// Lets go; sandboxes live on.
     virtual Awaitable<void> stop() = 0;
 };

@@ -41,28 +41,28 @@ Code::Code(std::shared_ptr<Transport> transport, std::shared_ptr<const Route> ag
 Awaitable<Result<CodeContext>> Code::create_context(std::string language,
                                                     std::string working_directory) const {
     Call call("POST", "/code/context", wire::encode_code_context(language, working_directory));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_code_context(reply->body);
 }
 
 Awaitable<Result<std::vector<CodeContext>>> Code::contexts(std::string language) const {
     Call call("GET", "/code/contexts" + language_query(language));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_code_contexts(reply->body);
 }
 
 Awaitable<Result<CodeContext>> Code::context(std::string id) const {
     Call call("GET", context_target(id));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_code_context(reply->body);
 }
 
 Awaitable<Status> Code::remove_context(std::string id) const {
     Call call("DELETE", context_target(id));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return Status();
 }
@@ -70,7 +70,7 @@ Awaitable<Status> Code::remove_context(std::string id) const {
 Awaitable<Status> Code::remove_contexts(std::string language) const {
     if (language.empty()) co_return Error(ErrorCode::invalid_argument, "language: must be given");
     Call call("DELETE", "/code/contexts" + language_query(language));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return Status();
 }
@@ -83,7 +83,7 @@ Awaitable<Result<EventStream>> Code::stream(CodeRequest request) const {
         co_return Error(ErrorCode::invalid_argument, "a context or a language must be given");
     }
     Call call("POST", "/code", wire::encode_code(request));
-    co_return co_await open_events(*transport_, *agent_, std::move(call));
+    co_return co_await open_events(*transport_, agent_, std::move(call));
 }
 
 Awaitable<Result<CodeExecution>> Code::run(CodeRequest request) const {
@@ -108,7 +108,7 @@ Awaitable<Result<CodeExecution>> Code::run(CodeRequest request) const {
 
 Awaitable<Status> Code::interrupt(std::string context_id) const {
     Call call("DELETE", "/code?id=" + http::percent_encode(context_id));
-    auto reply = co_await transport_->exchange_once(*agent_, std::move(call),
+    auto reply = co_await transport_->exchange_once(agent_, std::move(call),
                                                     transport_->config().request_timeout);
     if (!reply) co_return reply.error();
     co_return Status();

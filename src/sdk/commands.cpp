@@ -94,9 +94,10 @@ Awaitable<Result<std::optional<Event>>> EventStream::next() {
     }
 }
 
-Awaitable<Result<EventStream>> open_events(Transport& transport, const Route& agent, Call call) {
+Awaitable<Result<EventStream>> open_events(Transport& transport, std::shared_ptr<const Route> agent,
+                                           Call call) {
     call.fields.set("Accept", "text/event-stream");
-    auto response = co_await transport.open(agent, std::move(call));
+    auto response = co_await transport.open(std::move(agent), std::move(call));
     if (!response) co_return response.error();
     co_return EventStream(
         std::make_unique<EventStream::State>(transport.executor(), std::move(*response)));
@@ -131,7 +132,7 @@ Commands::Commands(std::shared_ptr<Transport> transport, std::shared_ptr<const R
 Awaitable<Result<EventStream>> Commands::stream(CommandRequest request) const {
     if (auto refused = check(request)) co_return *refused;
     Call call("POST", "/command", wire::encode_command(request, false));
-    co_return co_await open_events(*transport_, *agent_, std::move(call));
+    co_return co_await open_events(*transport_, agent_, std::move(call));
 }
 
 Awaitable<Result<Execution>> Commands::run(CommandRequest request, OutputHandlers handlers) const {
@@ -143,7 +144,7 @@ Awaitable<Result<Execution>> Commands::run(CommandRequest request, OutputHandler
 Awaitable<Result<std::string>> Commands::start(CommandRequest request) const {
     if (auto refused = check(request)) co_return *refused;
     Call call("POST", "/command", wire::encode_command(request, true));
-    auto stream = co_await open_events(*transport_, *agent_, std::move(call));
+    auto stream = co_await open_events(*transport_, agent_, std::move(call));
     if (!stream) co_return stream.error();
     std::string id;
     for (;;) {
@@ -162,7 +163,7 @@ Awaitable<Result<std::string>> Commands::start(CommandRequest request) const {
 
 Awaitable<Result<CommandStatus>> Commands::status(std::string id) const {
     Call call("GET", command_target("/command/status/", id, ""));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_command_status(reply->body);
 }
@@ -172,7 +173,7 @@ Awaitable<Result<CommandPage>> Commands::list(CommandFilter filter) const {
     if (filter.running) items.emplace_back("running", *filter.running ? "true" : "false");
     if (!filter.cursor.empty()) items.emplace_back("cursor", filter.cursor);
     Call call("GET", "/command?" + encode_query(items));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_command_page(reply->body);
 }
@@ -181,7 +182,7 @@ Awaitable<Result<CommandLogs>> Commands::logs(std::string id, std::int64_t curso
     std::string target = command_target("/command/", id, "/logs");
     if (cursor != 0) target += "?cursor=" + std::to_string(cursor);
     Call call("GET", std::move(target));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     CommandLogs logs;
     logs.content = std::move(reply->body);
@@ -195,7 +196,7 @@ Awaitable<Result<CommandLogs>> Commands::logs(std::string id, std::int64_t curso
 
 Awaitable<Status> Commands::interrupt(std::string id) const {
     Call call("DELETE", "/command?id=" + http::percent_encode(id));
-    auto reply = co_await transport_->exchange_once(*agent_, std::move(call),
+    auto reply = co_await transport_->exchange_once(agent_, std::move(call),
                                                     transport_->config().request_timeout);
     if (!reply) co_return reply.error();
     co_return Status();

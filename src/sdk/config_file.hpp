@@ -12,7 +12,6 @@ namespace opensandbox::sdk {
 
 /// ~/.opensandbox/config.toml (clients 1). Unknown keys are ignored.
 struct ConfigFile {
-    ConfigFile() = default;
     std::optional<std::string> api_key;
     std::optional<std::string> domain;
     std::optional<std::string> protocol;

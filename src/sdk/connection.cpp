@@ -59,10 +59,11 @@ asio::any_io_executor Connection::executor() const {
 }
 
 Awaitable<Result<std::string>> Connection::server_version() const {
-    Route root = transport_->lifecycle();
+    Route root = *transport_->lifecycle();
     root.prefix.resize(root.prefix.size() - std::string_view("/v1").size());
     Call call("GET", "/version");
-    auto reply = co_await transport_->exchange(root, std::move(call));
+    auto route = std::make_shared<const Route>(std::move(root));
+    auto reply = co_await transport_->exchange(std::move(route), std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_version(reply->body);
 }

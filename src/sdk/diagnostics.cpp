@@ -1,7 +1,7 @@
 #include "opensandbox/diagnostics.hpp"
 
 #include "sdk/transport.hpp"
-#include "sdk/wire_diagnostics.hpp"
+#include "sdk/wire.hpp"
 
 namespace opensandbox::sdk {
 
@@ -18,10 +18,10 @@ Result<std::string> target_of(std::string_view id, std::string_view page, const 
 }
 
 Awaitable<Result<std::string>> fetch(Connection connection, Result<std::string> target,
-                                     std::string_view accepted) {
+                                     std::string accepted) {
     if (!target) co_return target.error();
     Call call("GET", std::move(*target));
-    call.fields.set("Accept", std::string(accepted));
+    call.fields.set("Accept", std::move(accepted));
     Transport& transport = *connection.transport();
     auto reply = co_await transport.exchange(transport.lifecycle(), std::move(call));
     if (!reply) co_return reply.error();
@@ -29,14 +29,14 @@ Awaitable<Result<std::string>> fetch(Connection connection, Result<std::string> 
 }
 
 Awaitable<Result<DiagnosticContent>> content_of(Connection connection, std::string id,
-                                                std::string_view page, std::string scope) {
+                                                std::string page, std::string scope) {
     const Query query{{"scope", std::move(scope)}};
     auto body = co_await fetch(connection, target_of(id, page, query), "application/json");
     if (!body) co_return body.error();
     co_return wire::decode_diagnostic_content(*body);
 }
 
-constexpr std::string_view kText = "text/plain";
+constexpr const char* kText = "text/plain";
 
 }  // namespace
 

@@ -32,9 +32,10 @@ Awaitable<Result<Reply>> exchange_egress(Connection connection, std::string id, 
     http::Fields headers;
     for (const auto& [name, value] : endpoint->headers)
         headers.set(name, value);
-    auto route = transport.route_to(endpoint->endpoint, headers);
-    if (!route) co_return route.error();
-    auto reply = co_await transport.exchange(*route, std::move(call));
+    auto found = transport.route_to(endpoint->endpoint, headers);
+    if (!found) co_return found.error();
+    auto route = std::make_shared<const Route>(std::move(*found));
+    auto reply = co_await transport.exchange(std::move(route), std::move(call));
     const bool silent = !reply && reply.error().status() == 0 &&
                         (reply.error().code() == ErrorCode::unavailable ||
                          reply.error().code() == ErrorCode::timeout);

@@ -27,8 +27,9 @@ std::optional<Error> refuse_no_paths(const std::vector<std::string>& paths) {
     return std::nullopt;
 }
 
-Awaitable<Status> without_answer(Transport& transport, const Route& agent, Call call) {
-    auto reply = co_await transport.exchange(agent, std::move(call));
+Awaitable<Status> without_answer(Transport& transport, std::shared_ptr<const Route> agent,
+                                 Call call) {
+    auto reply = co_await transport.exchange(std::move(agent), std::move(call));
     if (!reply) co_return reply.error();
     co_return Status();
 }
@@ -125,7 +126,7 @@ Awaitable<Status> Files::upload(std::string path, ByteReader& source, Permission
     call.fields.set("Content-Type", "multipart/form-data; boundary=" + boundary);
     call.stream = &body;
     auto reply =
-        co_await transport_->exchange_once(*agent_, std::move(call), std::chrono::milliseconds(0));
+        co_await transport_->exchange_once(agent_, std::move(call), std::chrono::milliseconds(0));
     if (body.failure()) co_return *body.failure();
     if (!reply) co_return reply.error();
     co_return Status();
@@ -140,7 +141,7 @@ Awaitable<Result<std::uint64_t>> Files::download(std::string path, ByteWriter& s
         if (range->end) text += std::to_string(*range->end);
         call.fields.set("Range", std::move(text));
     }
-    auto response = co_await transport_->open(*agent_, std::move(call));
+    auto response = co_await transport_->open(agent_, std::move(call));
     if (!response) co_return response.error();
     http::BodyReader& body = (*response)->body();
     const std::uint64_t total = body.content_length().value_or(0);
@@ -162,7 +163,7 @@ Awaitable<Result<std::uint64_t>> Files::download(std::string path, ByteWriter& s
 Awaitable<Result<std::vector<FileInfo>>> Files::info(std::vector<std::string> paths) const {
     if (auto refused = refuse_no_paths(paths)) co_return *refused;
     Call call("GET", "/files/info?" + paths_query(paths));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_file_map(reply->body, paths);
 }
@@ -171,7 +172,7 @@ Awaitable<Result<std::vector<FileInfo>>> Files::search(std::string path,
                                                        std::string pattern) const {
     Call call("GET", "/files/search?path=" + http::percent_encode(path) +
                          "&pattern=" + http::percent_encode(pattern));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_file_list(reply->body);
 }
@@ -179,7 +180,7 @@ Awaitable<Result<std::vector<FileInfo>>> Files::search(std::string path,
 Awaitable<Result<std::vector<FileInfo>>> Files::list(std::string path, unsigned depth) const {
     Call call("GET", "/directories/list?path=" + http::percent_encode(path) +
                          "&depth=" + std::to_string(depth));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_file_list(reply->body);
 }
@@ -188,24 +189,24 @@ Awaitable<Status> Files::make_directories(std::vector<std::string> paths,
                                           Permissions permissions) const {
     if (auto refused = refuse_no_paths(paths)) co_return *refused;
     Call call("POST", "/directories", wire::encode_permissions(paths, permissions));
-    co_return co_await without_answer(*transport_, *agent_, std::move(call));
+    co_return co_await without_answer(*transport_, agent_, std::move(call));
 }
 
 Awaitable<Status> Files::move(std::string from, std::string to) const {
     Call call("POST", "/files/mv", wire::encode_move(from, to));
-    co_return co_await without_answer(*transport_, *agent_, std::move(call));
+    co_return co_await without_answer(*transport_, agent_, std::move(call));
 }
 
 Awaitable<Status> Files::remove(std::vector<std::string> paths) const {
     if (auto refused = refuse_no_paths(paths)) co_return *refused;
     Call call("DELETE", "/files?" + paths_query(paths));
-    co_return co_await without_answer(*transport_, *agent_, std::move(call));
+    co_return co_await without_answer(*transport_, agent_, std::move(call));
 }
 
 Awaitable<Status> Files::remove_directories(std::vector<std::string> paths) const {
     if (auto refused = refuse_no_paths(paths)) co_return *refused;
     Call call("DELETE", "/directories?" + paths_query(paths));
-    co_return co_await without_answer(*transport_, *agent_, std::move(call));
+    co_return co_await without_answer(*transport_, agent_, std::move(call));
 }
 
 Awaitable<Status> Files::unpack(std::string directory, ByteReader& archive, Permissions permissions,
@@ -215,7 +216,7 @@ Awaitable<Status> Files::unpack(std::string directory, ByteReader& archive, Perm
     call.fields.set("Content-Type", "application/x-tar");
     call.stream = &body;
     auto reply =
-        co_await transport_->exchange_once(*agent_, std::move(call), std::chrono::milliseconds(0));
+        co_await transport_->exchange_once(agent_, std::move(call), std::chrono::milliseconds(0));
     if (body.failure()) co_return *body.failure();
     if (!reply) co_return reply.error();
     co_return Status();
@@ -226,7 +227,7 @@ Awaitable<Result<std::unique_ptr<ByteReader>>> Files::pack(std::string path,
     std::vector<std::pair<std::string, std::string>> query{{"path", std::move(path)}};
     if (!name.empty()) query.emplace_back("name", std::move(name));
     Call call("GET", "/files/archive?" + encode_query(query));
-    auto response = co_await transport_->open(*agent_, std::move(call));
+    auto response = co_await transport_->open(agent_, std::move(call));
     if (!response) co_return response.error();
     std::unique_ptr<ByteReader> reader = std::make_unique<AnswerReader>(std::move(*response));
     co_return std::move(reader);
@@ -236,7 +237,7 @@ Awaitable<Status> Files::set_permissions(std::string path, Permissions permissio
     std::vector<std::string> paths{path};
     if (auto refused = refuse_no_paths(paths)) co_return *refused;
     Call call("POST", "/files/permissions", wire::encode_permissions(paths, permissions));
-    co_return co_await without_answer(*transport_, *agent_, std::move(call));
+    co_return co_await without_answer(*transport_, agent_, std::move(call));
 }
 
 Awaitable<Result<std::uint64_t>> Files::replace(std::string path, std::string old_text,
@@ -246,7 +247,7 @@ Awaitable<Result<std::uint64_t>> Files::replace(std::string path, std::string ol
     }
     Call call("POST", "/files/replace?verbose=true",
               wire::encode_replace(path, old_text, new_text));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_replaced_count(reply->body, path);
 }

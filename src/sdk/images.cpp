@@ -44,7 +44,7 @@ constexpr std::size_t kLongestLine = std::size_t{1} << 20;
 
 /// Reads a transfer's lines to the last one, which says how it ended.
 Awaitable<Result<wire::TransferLine>> follow(Transport& transport, Call call,
-                                             const LayerListener& listener) {
+                                             LayerListener listener) {
     auto response = co_await transport.open(transport.lifecycle(), std::move(call));
     if (!response) co_return response.error();
     http::BodyReader& body = (*response)->body();
@@ -76,7 +76,7 @@ Awaitable<Result<ImageInfo>> Images::pull(std::string reference, std::optional<R
                                           LayerListener listener) const {
     Transport& transport = *connection_.transport();
     Call call("POST", "/images/pull", wire::encode_transfer(reference, "", login));
-    auto end = co_await follow(transport, std::move(call), listener);
+    auto end = co_await follow(transport, std::move(call), std::move(listener));
     if (!end) co_return end.error();
     if (end->error) co_return *end->error;
     if (end->image) co_return *end->image;
@@ -88,7 +88,7 @@ Awaitable<Result<PushedImage>> Images::push(std::string reference, std::string d
                                             LayerListener listener) const {
     Transport& transport = *connection_.transport();
     Call call("POST", "/images/push", wire::encode_transfer(reference, destination, login));
-    auto end = co_await follow(transport, std::move(call), listener);
+    auto end = co_await follow(transport, std::move(call), std::move(listener));
     if (!end) co_return end.error();
     if (end->error) co_return *end->error;
     if (end->pushed) co_return *end->pushed;

@@ -65,14 +65,14 @@ Awaitable<Result<std::optional<Metrics>>> MetricsStream::next() {
 
 Awaitable<Result<Metrics>> Sandbox::metrics() const {
     Call call("GET", "/metrics");
-    auto reply = co_await connection_.transport()->exchange(*agent_, std::move(call));
+    auto reply = co_await connection_.transport()->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_metrics(reply->body);
 }
 
 Awaitable<Result<MetricsStream>> Sandbox::watch_metrics() const {
     Call call("GET", "/metrics/watch");
-    auto response = co_await connection_.transport()->open(*agent_, std::move(call));
+    auto response = co_await connection_.transport()->open(agent_, std::move(call));
     if (!response) co_return response.error();
     co_return MetricsStream(std::make_unique<MetricsStream::State>(std::move(*response)));
 }

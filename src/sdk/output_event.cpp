@@ -1,4 +1,4 @@
-#include "sdk/output_event.hpp"
+#include "sdk/wire.hpp"
 
 namespace opensandbox::sdk::wire {
 

@@ -42,10 +42,11 @@ Error nothing_idle(const PoolOptions& options, AcquirePolicy policy, std::size_t
                           " idle sandbox(es) did not answer, the last: " + last.message() + how);
 }
 
-Awaitable<Result<bool>> check_guarded(const PoolOptions& options, Sandbox sandbox) {
-    if (!options.check) co_return true;
+Awaitable<Result<bool>> check_guarded(std::function<Awaitable<Result<bool>>(Sandbox)> check,
+                                      Sandbox sandbox) {
+    if (!check) co_return true;
     try {
-        co_return co_await options.check(std::move(sandbox));
+        co_return co_await check(std::move(sandbox));
     } catch (const std::exception& thrown) {
         co_return Error(ErrorCode::internal, thrown.what());
     }
@@ -125,7 +126,7 @@ Awaitable<Result<Sandbox>> State::connect(std::string id) {
     connect.skip_health_check = options.skip_health_check;
     auto sandbox = co_await Sandbox::connect(connection, std::move(id), std::move(connect));
     if (!sandbox) co_return sandbox.error();
-    auto good = co_await check_guarded(options, *sandbox);
+    auto good = co_await check_guarded(options.check, *sandbox);
     if (!good) co_return good.error().within("the check");
     if (!*good) co_return Error(ErrorCode::unavailable, "the check found it unfit");
     co_return sandbox;

@@ -13,10 +13,11 @@ namespace {
 constexpr int kRenewalsPerLock = 3;
 
 /// A hook of the program's may throw; here that is a failure like any other.
-Awaitable<Status> prepare_guarded(const PoolOptions& options, Sandbox sandbox) {
-    if (!options.prepare) co_return Status();
+Awaitable<Status> prepare_guarded(std::function<Awaitable<Status>(Sandbox)> prepare,
+                                  Sandbox sandbox) {
+    if (!prepare) co_return Status();
     try {
-        co_return co_await options.prepare(std::move(sandbox));
+        co_return co_await prepare(std::move(sandbox));
     } catch (const std::exception& thrown) {
         co_return Error(ErrorCode::internal, thrown.what());
     }
@@ -123,13 +124,13 @@ Awaitable<void> State::warm(Self self, Run run) {
     if (outcome && run->limited) run->wake.notify();
 }
 
-Awaitable<Status> State::warm_one(const Run& run) {
+Awaitable<Status> State::warm_one(Run run) {
     CreateOptions create = options.create;
     create.timeout = options.idle_ttl;
     create.ready_timeout = options.warmup_ready_timeout;
     auto sandbox = co_await Sandbox::create(connection, std::move(create));
     if (!sandbox) co_return sandbox.error();
-    Status outcome = co_await prepare_guarded(options, *sandbox);
+    Status outcome = co_await prepare_guarded(options.prepare, *sandbox);
     if (outcome && run->commits) {
         auto primary = co_await store->renew_primary_lock(options.name, options.owner,
                                                           options.primary_lock_ttl);

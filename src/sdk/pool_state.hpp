@@ -52,7 +52,7 @@ struct SandboxPool::State : std::enable_shared_from_this<SandboxPool::State> {
     Awaitable<Status> reconcile(Self self, Run run);
     Awaitable<Status> shrink(Self self, std::size_t excess);
     static Awaitable<void> warm(Self self, Run run);
-    Awaitable<Status> warm_one(const Run& run);
+    Awaitable<Status> warm_one(Run run);
     std::size_t allowed_creates(PoolRun& run, std::size_t wanted);
     [[nodiscard]] std::chrono::nanoseconds next_look(const PoolRun& run) const;
     void record(const Status& outcome);

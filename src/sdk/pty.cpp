@@ -90,7 +90,7 @@ Awaitable<Status> TerminalConnection::resize(std::uint16_t columns, std::uint16_
     co_return Status();
 }
 
-Awaitable<Status> TerminalConnection::send_signal(std::string_view name) {
+Awaitable<Status> TerminalConnection::signal(std::string name) {
     auto state = state_;
     const std::string text = wire::encode_signal(name);
     auto sent = co_await state->socket->send_text(text);
@@ -103,14 +103,14 @@ Terminals::Terminals(std::shared_ptr<Transport> transport, std::shared_ptr<const
 
 Awaitable<Result<std::string>> Terminals::create(TerminalOptions options) const {
     Call call("POST", "/pty", wire::encode_terminal(options));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_terminal_id(reply->body);
 }
 
 Awaitable<Result<TerminalInfo>> Terminals::info(std::string session_id) const {
     Call call("GET", session_target(session_id));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_terminal(reply->body);
 }
@@ -118,7 +118,7 @@ Awaitable<Result<TerminalInfo>> Terminals::info(std::string session_id) const {
 Awaitable<Result<TerminalConnection>> Terminals::attach(std::string session_id,
                                                         AttachOptions options) const {
     auto socket = co_await transport_->open_websocket(
-        *agent_, session_target(session_id, "/ws" + attach_query(options)));
+        agent_, session_target(session_id, "/ws" + attach_query(options)));
     if (!socket) co_return socket.error();
     co_return TerminalConnection(
         std::make_shared<TerminalConnection::State>(std::move(*socket), options.since));
@@ -126,7 +126,7 @@ Awaitable<Result<TerminalConnection>> Terminals::attach(std::string session_id,
 
 Awaitable<Status> Terminals::remove(std::string session_id) const {
     Call call("DELETE", session_target(session_id));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return Status();
 }

@@ -5,7 +5,6 @@
 #include "opensandbox/pool_store.hpp"
 #include "redis/client.hpp"
 #include "sdk/pool_error.hpp"
-#include "sdk/redis_scripts.hpp"
 #include "sdk/transport.hpp"
 
 #include <boost/asio/experimental/channel.hpp>
@@ -178,7 +177,7 @@ class RedisPoolStore final : public PoolStore {
     }
 
   private:
-    using Words = std::vector<std::string_view>;
+    using Words = std::vector<std::string>;
     static constexpr milliseconds kDefaultTtl = std::chrono::hours(24);
 
     [[nodiscard]] std::string key(std::string_view pool, std::string_view suffix) const {
@@ -191,26 +190,19 @@ class RedisPoolStore final : public PoolStore {
     static Error malformed() { return unavailable("Redis gave a reply of another form"); }
 
     /// Runs a script on keys of a pool.
-    Awaitable<Result<resp::Value>> run(std::string_view script, const std::string& pool,
-                                       Words suffixes, Words arguments, resp::Kind expected) {
-        const std::string count = std::to_string(suffixes.size());
-        std::vector<std::string> keys;
-        for (std::string_view suffix : suffixes)
-            keys.push_back(key(pool, suffix));
-        Words words;
-        words.emplace_back("EVAL");
-        words.push_back(script);
-        words.emplace_back(count);
-        words.insert(words.end(), keys.begin(), keys.end());
+    Awaitable<Result<resp::Value>> run(std::string script, std::string pool, Words suffixes,
+                                       Words arguments, resp::Kind expected) {
+        Words words{"EVAL", std::move(script), std::to_string(suffixes.size())};
+        for (const std::string& suffix : suffixes)
+            words.push_back(key(pool, suffix));
         words.insert(words.end(), arguments.begin(), arguments.end());
         co_return co_await call(std::move(words), expected);
     }
 
     /// A script that says -1 when the pool's state forbids it.
-    Awaitable<Status> write(std::string_view script, const std::string& pool, Words suffixes,
-                            Words arguments) {
-        auto reply = co_await run(script, pool, std::move(suffixes), std::move(arguments),
-                                  resp::Kind::integer);
+    Awaitable<Status> write(std::string script, std::string pool, Words suffixes, Words arguments) {
+        auto reply = co_await run(std::move(script), pool, std::move(suffixes),
+                                  std::move(arguments), resp::Kind::integer);
         if (!reply) co_return reply.error();
         if (reply->number >= 0) co_return Status();
         auto state = co_await destroy_state(pool);
@@ -218,17 +210,16 @@ class RedisPoolStore final : public PoolStore {
         co_return destroyed_error(pool, *state);
     }
 
-    Awaitable<Result<bool>> lock(std::string_view script, std::string pool, std::string owner,
+    Awaitable<Result<bool>> lock(std::string script, std::string pool, std::string owner,
                                  milliseconds time_to_live) {
         const std::string time = text_of(std::max(time_to_live, milliseconds(1)));
-        auto reply = co_await run(script, pool, {"lock", "destroy:state"}, {owner, time},
-                                  resp::Kind::integer);
+        auto reply = co_await run(std::move(script), std::move(pool), {"lock", "destroy:state"},
+                                  {owner, time}, resp::Kind::integer);
         if (!reply) co_return reply.error();
         co_return reply->number == 1;
     }
 
-    Awaitable<Result<std::optional<std::string>>> get(const std::string& pool,
-                                                      std::string_view suffix) {
+    Awaitable<Result<std::optional<std::string>>> get(std::string pool, std::string suffix) {
         const std::string name = key(pool, suffix);
         auto reply = co_await call({"GET", name}, resp::Kind::bulk);
         if (!reply) co_return reply.error();
@@ -239,7 +230,8 @@ class RedisPoolStore final : public PoolStore {
 
     /// One command, when it is this caller's turn. Null stands for whatever was expected.
     Awaitable<Result<resp::Value>> call(Words words, resp::Kind expected) {
-        std::string command = resp::command(words);
+        std::string command =
+            resp::command(std::vector<std::string_view>(words.begin(), words.end()));
         co_await turn_.async_receive(asio::use_awaitable);
         ScopeExit next([this] { turn_.try_send(boost::system::error_code()); });
         auto reply = co_await exchange(std::move(command));

@@ -10,7 +10,6 @@ namespace opensandbox::sdk {
 
 /// Where requests of one kind go: the lifecycle API, or one sandbox's agent.
 struct Route {
-    Route() = default;
     http::Origin origin;
     std::string host;      ///< Host field: "127.0.0.1:8080"
     std::string prefix;    ///< raw path put before every target, without trailing slash

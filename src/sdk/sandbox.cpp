@@ -59,8 +59,8 @@ Awaitable<Result<Route>> find_agent(Connection connection, std::string id, Backo
     }
 }
 
-Awaitable<Status> wait_until_ready(Transport& transport, const Route& agent, Backoff& backoff,
-                                   std::chrono::milliseconds limit) {
+Awaitable<Status> wait_until_ready(Transport& transport, std::shared_ptr<const Route> agent,
+                                   Backoff& backoff, std::chrono::milliseconds limit) {
     for (;;) {
         Call call("GET", "/ping");
         auto reply = co_await transport.exchange_once(agent, std::move(call), backoff.remaining());
@@ -146,7 +146,7 @@ Awaitable<Result<Sandbox>> Sandbox::connect(Connection connection, std::string i
     if (!route) co_return route.error();
     auto agent = std::make_shared<const Route>(std::move(*route));
     if (!options.skip_health_check) {
-        Status ready = co_await wait_until_ready(*connection.transport(), *agent, backoff,
+        Status ready = co_await wait_until_ready(*connection.transport(), agent, backoff,
                                                  options.ready_timeout);
         if (!ready) co_return ready.error();
     }
@@ -190,7 +190,7 @@ Awaitable<Status> Sandbox::kill() const {
 Awaitable<Result<bool>> Sandbox::is_healthy() const {
     Transport& transport = *connection_.transport();
     Call call("GET", "/ping");
-    auto reply = co_await transport.exchange_once(*agent_, std::move(call),
+    auto reply = co_await transport.exchange_once(agent_, std::move(call),
                                                   transport.config().request_timeout);
     if (!reply && refused_for_good(reply.error())) co_return reply.error();
     co_return reply.has_value();

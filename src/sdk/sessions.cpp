@@ -3,7 +3,7 @@
 #include "opensandbox/sandbox.hpp"
 #include "sdk/event_source.hpp"
 #include "sdk/transport.hpp"
-#include "sdk/wire_sessions.hpp"
+#include "sdk/wire.hpp"
 
 namespace opensandbox::sdk {
 
@@ -29,7 +29,7 @@ Sessions Sandbox::sessions() const {
 
 Awaitable<Result<std::string>> Sessions::create(std::string working_directory) const {
     Call call("POST", "/session", wire::encode_session(working_directory));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return wire::decode_session_id(reply->body);
 }
@@ -38,7 +38,7 @@ Awaitable<Result<EventStream>> Sessions::stream(std::string id, SessionRequest r
     if (auto refused = refuse_empty_text("session id", id)) co_return *refused;
     if (auto refused = refuse_empty_text("command", request.command)) co_return *refused;
     Call call("POST", bash_session_target(id, "/run"), wire::encode_session_run(request));
-    co_return co_await open_events(*transport_, *agent_, std::move(call));
+    co_return co_await open_events(*transport_, agent_, std::move(call));
 }
 
 Awaitable<Result<Execution>> Sessions::run(std::string id, SessionRequest request,
@@ -51,7 +51,7 @@ Awaitable<Result<Execution>> Sessions::run(std::string id, SessionRequest reques
 Awaitable<Status> Sessions::remove(std::string id) const {
     if (auto refused = refuse_empty_text("session id", id)) co_return *refused;
     Call call("DELETE", bash_session_target(id));
-    auto reply = co_await transport_->exchange(*agent_, std::move(call));
+    auto reply = co_await transport_->exchange(agent_, std::move(call));
     if (!reply) co_return reply.error();
     co_return Status();
 }

@@ -2,7 +2,6 @@
 
 #include "sdk/transport.hpp"
 #include "sdk/wire.hpp"
-#include "sdk/wire_templates.hpp"
 
 namespace opensandbox::sdk {
 

@@ -52,7 +52,7 @@ struct Transport::Limit {
 Transport::Transport(asio::any_io_executor executor, ConnectionConfig config, Route lifecycle)
     : executor_(executor),
       config_(std::move(config)),
-      lifecycle_(std::move(lifecycle)),
+      lifecycle_(std::make_shared<const Route>(std::move(lifecycle))),
       client_(std::make_shared<http::Client>(executor, client_options())),
       chance_(std::random_device()()) {}
 
@@ -63,25 +63,25 @@ Transport::Transport(const Transport& other, ConnectionConfig config)
       client_(other.client_),
       chance_(std::random_device()()) {}
 
-Awaitable<Result<Transport::Response>> Transport::send(const Route& route, Call call,
-                                                       Limit* limit) {
-    http::ClientRequest request(std::move(call.method), route.prefix + call.target,
+Awaitable<Result<Transport::Response>> Transport::send(std::shared_ptr<const Route> route,
+                                                       Call call, Limit* limit) {
+    http::ClientRequest request(std::move(call.method), route->prefix + call.target,
                                 std::move(call.fields));
-    for (const auto& [name, value] : route.headers)
+    for (const auto& [name, value] : route->headers)
         request.head.fields.set(name, value);
-    if (!request.head.fields.has("Host")) request.head.fields.set("Host", route.host);
+    if (!request.head.fields.has("Host")) request.head.fields.set("Host", route->host);
     request.head.fields.set("User-Agent", std::string("OpenSandbox-Cpp-SDK/") + kContractVersion);
     request.content = std::move(call.content);
     request.stream = call.stream;
     request.connect_timeout = limit ? limit->timeout : config_.request_timeout;
     if (limit) request.abort = &limit->abort;
-    auto response = co_await client_->send(route.origin, std::move(request));
+    auto response = co_await client_->send(route->origin, std::move(request));
     if (response) co_return std::move(*response);
-    const std::string where = config_.protocol + "://" + route.host;
+    const std::string where = config_.protocol + "://" + route->host;
     if (response.error().code() == opensandbox::ErrorCode::unavailable) {
         co_return to_public(response.error().within("cannot reach " + where));
     }
-    const bool may_want_tls = &route == &lifecycle_ && !route.origin.tls &&
+    const bool may_want_tls = route == lifecycle_ && !route->origin.tls &&
                               response.error().code() == opensandbox::ErrorCode::bad_gateway;
     if (may_want_tls) {
         co_return to_public(response.error().within("no HTTP from " + where +
@@ -103,7 +103,7 @@ Awaitable<Result<Reply>> Transport::receive(http::ClientResponse& answer) {
     co_return reply;
 }
 
-Awaitable<Result<Reply>> Transport::exchange_once(const Route& route, Call call,
+Awaitable<Result<Reply>> Transport::exchange_once(std::shared_ptr<const Route> route, Call call,
                                                   std::chrono::milliseconds timeout) {
     std::optional<Limit> limit;
     if (timeout.count() > 0) limit.emplace(executor_, timeout);
@@ -117,15 +117,14 @@ Awaitable<Result<Reply>> Transport::exchange_once(const Route& route, Call call,
     }
     if (limit) limit->answer = nullptr;
     if (!reply && reply.error().status() == 0 && limit && limit->deadline.expired()) {
-        co_return Error(ErrorCode::timeout, config_.protocol + "://" + route.host +
+        co_return Error(ErrorCode::timeout, config_.protocol + "://" + route->host +
                                                 ": no whole answer within " +
                                                 std::to_string(timeout.count()) + " ms");
     }
     co_return reply;
 }
 
-Awaitable<bool> Transport::another_attempt(Repeatable repeatable, unsigned attempts,
-                                           const Error& error) {
+Awaitable<bool> Transport::another_attempt(Repeatable repeatable, unsigned attempts, Error error) {
     const double chance = std::uniform_real_distribution<double>()(chance_);
     auto pause = next_attempt(config_.retry, repeatable, attempts, error, chance);
     if (!pause) co_return false;
@@ -133,7 +132,7 @@ Awaitable<bool> Transport::another_attempt(Repeatable repeatable, unsigned attem
     co_return true;
 }
 
-Awaitable<Result<Reply>> Transport::exchange(const Route& route, Call call) {
+Awaitable<Result<Reply>> Transport::exchange(std::shared_ptr<const Route> route, Call call) {
     bool happened = false;
     for (unsigned attempts = 1;; ++attempts) {
         Call copy = call;
@@ -147,8 +146,9 @@ Awaitable<Result<Reply>> Transport::exchange(const Route& route, Call call) {
     }
 }
 
-Awaitable<Result<Transport::Response>> Transport::open_once(const Route& route, Call call) {
-    auto response = co_await send(route, std::move(call), nullptr);
+Awaitable<Result<Transport::Response>> Transport::open_once(std::shared_ptr<const Route> route,
+                                                            Call call) {
+    auto response = co_await send(std::move(route), std::move(call), nullptr);
     if (!response) co_return response.error();
     const http::ResponseHead& head = (*response)->head();
     if (head.status < 300) co_return std::move(*response);
@@ -156,7 +156,8 @@ Awaitable<Result<Transport::Response>> Transport::open_once(const Route& route, 
     co_return error_of_answer(head.status, head.fields, body ? *body : std::string());
 }
 
-Awaitable<Result<Transport::Response>> Transport::open(const Route& route, Call call) {
+Awaitable<Result<Transport::Response>> Transport::open(std::shared_ptr<const Route> route,
+                                                       Call call) {
     for (unsigned attempts = 1;; ++attempts) {
         Call copy = call;
         auto response = co_await open_once(route, std::move(copy));
@@ -174,7 +175,7 @@ Result<Route> Transport::route_to(std::string_view endpoint, const http::Fields&
     }
     for (const auto& [name, value] : headers)
         route->headers.set(name, value);
-    route->origin.tls = lifecycle_.origin.tls;
+    route->origin.tls = lifecycle_->origin.tls;
     if (config_.use_server_proxy && !config_.api_key.empty()) {
         route->headers.set("OPEN-SANDBOX-API-KEY", config_.api_key);
     }

@@ -37,7 +37,6 @@ struct Call {
 
 /// A whole answer with a status below 300.
 struct Reply {
-    Reply() = default;
     int status = 0;
     http::Fields fields;
     std::string body;
@@ -51,22 +50,23 @@ class Transport {
     Transport(const Transport& other, ConnectionConfig config);
 
     [[nodiscard]] const ConnectionConfig& config() const { return config_; }
-    [[nodiscard]] const Route& lifecycle() const { return lifecycle_; }
+    [[nodiscard]] const std::shared_ptr<const Route>& lifecycle() const { return lifecycle_; }
     [[nodiscard]] asio::any_io_executor executor() const { return executor_; }
 
     /// One exchange, each attempt within the request timeout, repeated as the retry policy says.
     /// Answers past 64 MiB are `too_large`.
-    Awaitable<Result<Reply>> exchange(const Route& route, Call call);
+    Awaitable<Result<Reply>> exchange(std::shared_ptr<const Route> route, Call call);
     /// The same without retries and with its own limit of time for all of it; 0: none.
-    Awaitable<Result<Reply>> exchange_once(const Route& route, Call call,
+    Awaitable<Result<Reply>> exchange_once(std::shared_ptr<const Route> route, Call call,
                                            std::chrono::milliseconds timeout);
     /// Sends and returns when the head of a successful answer has come, its body still to be read.
     /// Only connecting is limited in time. Repeated as the retry policy says.
-    Awaitable<Result<std::unique_ptr<http::ClientResponse>>> open(const Route& route, Call call);
+    Awaitable<Result<std::unique_ptr<http::ClientResponse>>> open(
+        std::shared_ptr<const Route> route, Call call);
 
     /// A WebSocket at a target.
     Awaitable<Result<std::unique_ptr<http::WebSocketConnection>>> open_websocket(
-        const Route& route, std::string target);
+        std::shared_ptr<const Route> route, std::string target);
 
     /// The route to a sandbox's port as the server gave it.
     Result<Route> route_to(std::string_view endpoint, const http::Fields& headers) const;
@@ -74,15 +74,15 @@ class Transport {
   private:
     struct Limit;
     using Response = std::unique_ptr<http::ClientResponse>;
-    Awaitable<Result<Response>> send(const Route& route, Call call, Limit* limit);
-    Awaitable<Result<Response>> open_once(const Route& route, Call call);
+    Awaitable<Result<Response>> send(std::shared_ptr<const Route> route, Call call, Limit* limit);
+    Awaitable<Result<Response>> open_once(std::shared_ptr<const Route> route, Call call);
     Awaitable<Result<Reply>> receive(http::ClientResponse& answer);
     /// Waits before the next attempt; false: there is none.
-    Awaitable<bool> another_attempt(Repeatable repeatable, unsigned attempts, const Error& error);
+    Awaitable<bool> another_attempt(Repeatable repeatable, unsigned attempts, Error error);
 
     asio::any_io_executor executor_;
     ConnectionConfig config_;
-    Route lifecycle_;
+    std::shared_ptr<const Route> lifecycle_;
     std::shared_ptr<http::Client> client_;
     std::minstd_rand chance_;
 };

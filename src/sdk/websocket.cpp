@@ -19,9 +19,9 @@ int status_in(std::string_view message) {
 }  // namespace
 
 Awaitable<Result<std::unique_ptr<http::WebSocketConnection>>> Transport::open_websocket(
-    const Route& route, std::string target) {
-    http::Fields fields = route.headers;
-    fields.set("Host", route.host);
+    std::shared_ptr<const Route> route, std::string target) {
+    http::Fields fields = route->headers;
+    fields.set("Host", route->host);
     fields.set("User-Agent", std::string("OpenSandbox-Cpp-SDK/") + kContractVersion);
     // Of its own: the answer to an upgrade is waited for only so long.
     http::ClientOptions options;
@@ -30,7 +30,7 @@ Awaitable<Result<std::unique_ptr<http::WebSocketConnection>>> Transport::open_we
         options.connect_timeout = std::min(options.connect_timeout, config_.request_timeout);
     }
     http::Client client(executor_, options);
-    auto socket = co_await http::connect_websocket(client, route.origin, route.prefix + target,
+    auto socket = co_await http::connect_websocket(client, route->origin, route->prefix + target,
                                                    std::move(fields));
     if (socket) co_return std::move(*socket);
     const int status = status_in(socket.error().message());
@@ -38,7 +38,7 @@ Awaitable<Result<std::unique_ptr<http::WebSocketConnection>>> Transport::open_we
         const std::string none;
         co_return error_of_answer(status, http::Fields(), none).within("WebSocket " + target);
     }
-    co_return to_public(socket.error().within(config_.protocol + "://" + route.host));
+    co_return to_public(socket.error().within(config_.protocol + "://" + route->host));
 }
 
 }  // namespace opensandbox::sdk

@@ -1,11 +1,14 @@
 #pragma once
 
 #include "opensandbox/commands.hpp"
+#include "opensandbox/diagnostics.hpp"
 #include "opensandbox/files.hpp"
 #include "opensandbox/images.hpp"
 #include "opensandbox/metrics.hpp"
 #include "opensandbox/sandbox.hpp"
+#include "opensandbox/sessions.hpp"
 #include "opensandbox/snapshots.hpp"
+#include "opensandbox/templates.hpp"
 #include "sdk/fields/file_mode.hpp"
 
 #include <cstdint>
@@ -50,7 +53,6 @@ std::string encode_transfer(const std::string& reference, const std::string& des
                             const std::optional<RegistryAuth>& login);
 /// One line of a transfer: progress, or how it ended. Exactly one member is set.
 struct TransferLine {
-    TransferLine() = default;
     std::optional<LayerProgress> progress;
     std::optional<ImageInfo> image;
     std::optional<PushedImage> pushed;
@@ -60,11 +62,22 @@ Result<TransferLine> decode_transfer_line(std::string_view line);
 Result<ImageDetails> decode_image_details(std::string_view body);
 Result<PrunedImages> decode_pruned(std::string_view body);
 
-// Agent, execd contract sections 2, 3, 6, 7.
+// Templates (lifecycle 2.9) and diagnostics.
+/// `invalid_argument` when image or publish is missing, or request_body is no JSON object.
+Result<std::string> encode_template(const TemplateRequest& request);
+Result<TemplateInfo> decode_template(std::string_view body);
+Result<TemplatePage> decode_template_page(std::string_view body);
+Result<DiagnosticContent> decode_diagnostic_content(std::string_view body);
+
+// Agent, execd contract sections 2, 3, 4, 6, 7.
 std::string encode_command(const CommandRequest& request, bool background);
 Result<Event> decode_event(std::string_view frame);
 /// The same without the short cut for plain output.
 Result<Event> decode_any_event(std::string_view frame);
+/// Reads an event of the plainest and by far most frequent form, `{"type":"stdout","text":"…",
+/// "timestamp":1}` in ASCII, many times faster than a JSON document. Empty when the frame is
+/// anything else; decode_event() then says what it is.
+std::optional<Event> scan_output_event(std::string_view frame);
 Result<CommandStatus> decode_command_status(std::string_view body);
 Result<CommandPage> decode_command_page(std::string_view body);
 Result<Metrics> decode_metrics(std::string_view body);
@@ -81,5 +94,9 @@ Result<std::vector<FileInfo>> decode_file_list(std::string_view body);
 Result<std::vector<FileInfo>> decode_file_map(std::string_view body,
                                               const std::vector<std::string>& paths);
 Result<std::uint64_t> decode_replaced_count(std::string_view body, const std::string& path);
+
+std::string encode_session(const std::string& working_directory);
+std::string encode_session_run(const SessionRequest& request);
+Result<std::string> decode_session_id(std::string_view body);
 
 }  // namespace opensandbox::sdk::wire

@@ -1,7 +1,6 @@
 #include "sdk/fields/command.hpp"
 #include "sdk/fields/file.hpp"
 #include "sdk/fields/metrics.hpp"
-#include "sdk/output_event.hpp"
 #include "sdk/wire.hpp"
 #include "sdk/wire_reader.hpp"
 
@@ -65,7 +64,7 @@ Result<FileInfo> file_of(const json::value& from) {
     if (!from.is_object()) {
         return Error(ErrorCode::protocol, "the answer breaks its format: an entry is no object");
     }
-    return read_document<FileInfo>(from.get_object(), fields::file_members);
+    return read_document<FileInfo>(from.get_object(), fields::kFileMembers);
 }
 
 }  // namespace
@@ -126,11 +125,11 @@ Result<Event> decode_any_event(std::string_view frame) {
 }
 
 Result<CommandStatus> decode_command_status(std::string_view body) {
-    return decode_document<CommandStatus>(body, fields::command_status_members);
+    return decode_document<CommandStatus>(body, fields::kCommandStatusMembers);
 }
 
 Result<CommandPage> decode_command_page(std::string_view body) {
-    return decode_document<CommandPage>(body, fields::command_page_members);
+    return decode_document<CommandPage>(body, fields::kCommandPageMembers);
 }
 
 Result<Metrics> decode_metrics(std::string_view body) {
@@ -139,7 +138,7 @@ Result<Metrics> decode_metrics(std::string_view body) {
     ObjectReader in(*document);
     if (auto problem = in.optional_string("error")) return Error(ErrorCode::internal, *problem);
     if (in.failed()) return in.error();
-    return read_document<Metrics>(*document, fields::metrics_members);
+    return read_document<Metrics>(*document, fields::kMetricsMembers);
 }
 
 std::string encode_permissions(const std::vector<std::string>& paths, const Permissions& wanted) {
@@ -208,6 +207,29 @@ Result<std::uint64_t> decode_replaced_count(std::string_view body, const std::st
     auto count = entry.integer("replacedCount");
     if (entry.failed()) return entry.error().within(path);
     return static_cast<std::uint64_t>(count);
+}
+
+std::string encode_session(const std::string& working_directory) {
+    json::object body;
+    if (!working_directory.empty()) body["cwd"] = working_directory;
+    return json::serialize(body);
+}
+
+std::string encode_session_run(const SessionRequest& request) {
+    json::object body{{"command", request.command}};
+    if (!request.working_directory.empty()) body["cwd"] = request.working_directory;
+    if (request.timeout.count() > 0) body["timeout"] = request.timeout.count();
+    return json::serialize(body);
+}
+
+Result<std::string> decode_session_id(std::string_view body) {
+    auto document = parse_object(body);
+    if (!document) return document.error();
+    ObjectReader in(*document);
+    std::string id = in.string("session_id");
+    if (id.empty()) in.fail("session_id", "is empty");
+    if (in.failed()) return in.error();
+    return id;
 }
 
 }  // namespace opensandbox::sdk::wire

@@ -10,7 +10,7 @@ namespace {
 json::array rule_array(const std::vector<NetworkRule>& rules) {
     json::array array;
     for (const auto& rule : rules)
-        array.emplace_back(json::write_fields(rule, fields::network_rule_members));
+        array.emplace_back(json::write_fields(rule, fields::kNetworkRuleMembers));
     return array;
 }
 
@@ -37,7 +37,7 @@ Result<EgressStatus> decode_egress_status(std::string_view body, bool with_polic
         walker.put(json::Field("mode").may_lack(), status.mode);
         walker.put(json::Field("enforcementMode").may_lack(), status.enforcement_mode);
         walker.put(json::Field("reason").may_lack(), status.reason);
-        walker.object("policy", policy, fields::network_policy_members);
+        walker.object("policy", policy, fields::kNetworkPolicyMembers);
         walker.check(policy || !with_policy, "policy", "is missing");
     });
     if (!read || !policy) return read;
@@ -54,23 +54,23 @@ Result<std::string> check_vault_document(std::string_view text) {
 }
 
 Result<VaultState> decode_vault(std::string_view body) {
-    return decode_document<VaultState>(body, fields::vault_members);
+    return decode_document<VaultState>(body, fields::kVaultMembers);
 }
 
 Result<std::vector<CredentialInfo>> decode_credentials(std::string_view body) {
-    return decode_documents<CredentialInfo>(body, "credentials", fields::credential_members);
+    return decode_documents<CredentialInfo>(body, "credentials", fields::kCredentialMembers);
 }
 
 Result<CredentialInfo> decode_credential(std::string_view body) {
-    return decode_document<CredentialInfo>(body, fields::credential_members);
+    return decode_document<CredentialInfo>(body, fields::kCredentialMembers);
 }
 
 Result<std::vector<BindingInfo>> decode_bindings(std::string_view body) {
-    return decode_documents<BindingInfo>(body, "bindings", fields::binding_members);
+    return decode_documents<BindingInfo>(body, "bindings", fields::kBindingMembers);
 }
 
 Result<BindingInfo> decode_binding(std::string_view body) {
-    return decode_document<BindingInfo>(body, fields::binding_members);
+    return decode_document<BindingInfo>(body, fields::kBindingMembers);
 }
 
 }  // namespace opensandbox::sdk::wire

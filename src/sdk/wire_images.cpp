@@ -41,13 +41,13 @@ Result<TransferLine> decode_transfer_line(std::string_view text) {
     ObjectReader in(*document);
     TransferLine line;
     if (const json::object* image = in.optional_object("image")) {
-        auto info = read_document<ImageInfo>(*image, fields::image_members);
+        auto info = read_document<ImageInfo>(*image, fields::kImageMembers);
         if (!info) return info.error();
         line.image = std::move(*info);
         return line;
     }
     if (const json::object* pushed = in.optional_object("pushed")) {
-        auto info = read_document<PushedImage>(*pushed, fields::pushed_image_members);
+        auto info = read_document<PushedImage>(*pushed, fields::kPushedImageMembers);
         if (!info) return info.error();
         line.pushed = std::move(*info);
         return line;
@@ -56,22 +56,22 @@ Result<TransferLine> decode_transfer_line(std::string_view text) {
         line.error = error_of(*error);
         return line;
     }
-    auto progress = read_document<LayerProgress>(*document, fields::layer_progress_members);
+    auto progress = read_document<LayerProgress>(*document, fields::kLayerProgressMembers);
     if (!progress) return progress.error();
     line.progress = std::move(*progress);
     return line;
 }
 
 Result<ImageInfo> decode_image(std::string_view body) {
-    return decode_document<ImageInfo>(body, fields::image_members);
+    return decode_document<ImageInfo>(body, fields::kImageMembers);
 }
 
 Result<std::vector<ImageInfo>> decode_images(std::string_view body) {
-    return decode_documents<ImageInfo>(body, "items", fields::image_members);
+    return decode_documents<ImageInfo>(body, "items", fields::kImageMembers);
 }
 
 Result<ImageDetails> decode_image_details(std::string_view body) {
-    return decode_document<ImageDetails>(body, fields::image_details_members);
+    return decode_document<ImageDetails>(body, fields::kImageDetailsMembers);
 }
 
 Result<PrunedImages> decode_pruned(std::string_view body) {

@@ -1,5 +1,6 @@
 #include "http/message.hpp"
 #include "json/document.hpp"
+#include "sdk/fields/diagnostics.hpp"
 #include "sdk/fields/endpoint.hpp"
 #include "sdk/fields/page.hpp"
 #include "sdk/fields/sandbox.hpp"
@@ -145,11 +146,11 @@ Status check_interception_mode(const std::string& wanted, std::string_view creat
 }
 
 Result<SandboxInfo> decode_sandbox(std::string_view body) {
-    return decode_document<SandboxInfo>(body, fields::sandbox_members);
+    return decode_document<SandboxInfo>(body, fields::kSandboxMembers);
 }
 
 Result<SandboxPage> decode_sandbox_page(std::string_view body) {
-    return decode_document<SandboxPage>(body, fields::page_members(fields::sandbox_members));
+    return decode_document<SandboxPage>(body, fields::page_members(fields::kSandboxMembers));
 }
 
 std::string encode_fork(const ForkOptions& options) {
@@ -166,7 +167,7 @@ std::string encode_fork(const ForkOptions& options) {
 }
 
 Result<std::vector<SandboxInfo>> decode_forks(std::string_view body) {
-    return decode_documents<SandboxInfo>(body, "items", fields::sandbox_members);
+    return decode_documents<SandboxInfo>(body, "items", fields::kSandboxMembers);
 }
 
 Result<TimePoint> decode_expiry(std::string_view body) {
@@ -179,7 +180,7 @@ Result<TimePoint> decode_expiry(std::string_view body) {
 }
 
 Result<Endpoint> decode_endpoint(std::string_view body) {
-    return decode_document<Endpoint>(body, fields::endpoint_members);
+    return decode_document<Endpoint>(body, fields::kEndpointMembers);
 }
 
 Result<std::string> decode_version(std::string_view body) {
@@ -189,6 +190,10 @@ Result<std::string> decode_version(std::string_view body) {
     std::string version = in.string("version");
     if (in.failed()) return in.error();
     return version;
+}
+
+Result<DiagnosticContent> decode_diagnostic_content(std::string_view body) {
+    return decode_document<DiagnosticContent>(body, fields::kDiagnosticMembers);
 }
 
 }  // namespace opensandbox::sdk::wire

@@ -13,11 +13,11 @@ std::string encode_snapshot(const std::optional<std::string>& name) {
 }
 
 Result<SnapshotInfo> decode_snapshot(std::string_view body) {
-    return decode_document<SnapshotInfo>(body, fields::snapshot_members);
+    return decode_document<SnapshotInfo>(body, fields::kSnapshotMembers);
 }
 
 Result<SnapshotPage> decode_snapshot_page(std::string_view body) {
-    return decode_document<SnapshotPage>(body, fields::page_members(fields::snapshot_members));
+    return decode_document<SnapshotPage>(body, fields::page_members(fields::kSnapshotMembers));
 }
 
 std::string encode_named_image(const std::string& source, const std::string& reference,

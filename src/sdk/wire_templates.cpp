@@ -1,8 +1,7 @@
-#include "sdk/wire_templates.hpp"
-
 #include "json/document.hpp"
 #include "sdk/fields/page.hpp"
 #include "sdk/fields/template.hpp"
+#include "sdk/wire.hpp"
 #include "sdk/wire_reader.hpp"
 
 namespace opensandbox::sdk::wire {
@@ -49,11 +48,11 @@ Result<std::string> encode_template(const TemplateRequest& request) {
 }
 
 Result<TemplateInfo> decode_template(std::string_view body) {
-    return decode_document<TemplateInfo>(body, fields::template_members);
+    return decode_document<TemplateInfo>(body, fields::kTemplateMembers);
 }
 
 Result<TemplatePage> decode_template_page(std::string_view body) {
-    return decode_document<TemplatePage>(body, fields::page_members(fields::template_members));
+    return decode_document<TemplatePage>(body, fields::page_members(fields::kTemplateMembers));
 }
 
 }  // namespace opensandbox::sdk::wire

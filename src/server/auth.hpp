@@ -2,11 +2,12 @@
 
 #include "http/message.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
-/// Who may ask (lifecycle 1.2). Pure.
+/// Who may ask (lifecycle 1.2), and pages of which origins may read the answer (1.1). Pure.
 namespace opensandbox::server {
 
 inline constexpr const char* kApiKeyField = "OPEN-SANDBOX-API-KEY";
@@ -37,5 +38,24 @@ bool is_loopback(std::string_view address);
 /// value of OPENSANDBOX_INSECURE_SERVER.
 std::optional<std::string> startup_refusal(std::string_view host, std::string_view key,
                                            std::string_view insecure);
+
+// Cross-origin requests: any origin, reflected; authentication is by header, so a foreign page
+// cannot borrow a person's credentials.
+
+/// The answer to a preflight, which needs no key; empty for every other request.
+std::optional<http::Response> answer_preflight(const http::RequestHead& request);
+
+/// Whether a page without an origin of its own asks (`Origin: null`), as those of sandboxes are.
+bool has_opaque_origin(const http::RequestHead& request);
+
+/// Who may read an answer.
+enum class Reader : std::uint8_t {
+    anybody,     ///< but pages of opaque origin, unless it is a sandbox that answers
+    authorized,  ///< whoever sent a key, or asks whether it may
+};
+
+/// What a browser wants to see when the request names its origin. Pages of sandboxes come from this
+/// server's address: they may read what sandboxes answer, and without a key nothing of the API.
+void add_cors_fields(const http::RequestHead& request, http::Fields& response, Reader reader);
 
 }  // namespace opensandbox::server

@@ -1,5 +1,3 @@
-#include "server/cors.hpp"
-
 #include "server/auth.hpp"
 
 namespace opensandbox::server {

@@ -77,8 +77,8 @@ class RequestRooms {
     void set_limits(RoomLimits limits) { limits_ = limits; }
 
   private:
-    static constexpr std::size_t kinds = 3;
-    using Counts = std::array<std::size_t, kinds>;
+    static constexpr std::size_t kInds = 3;
+    using Counts = std::array<std::size_t, kInds>;
     struct Hash {
         using is_transparent = void;
         std::size_t operator()(std::string_view text) const {

@@ -1,7 +1,5 @@
 #include "store/connection.hpp"
 
-#include "store/migrations.hpp"
-
 namespace opensandbox::store {
 
 Result<std::unique_ptr<Connection>> Connection::open(const std::filesystem::path& file,

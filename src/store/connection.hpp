@@ -54,4 +54,9 @@ class Connection {
     std::timed_mutex mutex_;
 };
 
+/// The schema's part of that (migrations.cpp): runs the steps that the file has not seen yet, each
+/// in a transaction; the version is kept in `user_version`. Fails with `unsupported` when the file
+/// is newer than this program.
+Status migrate(Database& database);
+
 }  // namespace opensandbox::store

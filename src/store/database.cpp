@@ -12,7 +12,7 @@
 namespace opensandbox::store {
 namespace {
 
-constexpr std::string_view disk_full =
+constexpr std::string_view kDiskFull =
     "store: the disk that holds the database is full; nothing was written";
 
 Error failure(sqlite3* handle, std::string_view what) {
@@ -22,7 +22,7 @@ Error failure(sqlite3* handle, std::string_view what) {
         case SQLITE_LOCKED:
             return {ErrorCode::unavailable,
                     "store: another program holds the database; try again later"};
-        case SQLITE_FULL: return {ErrorCode::unavailable, std::string(disk_full)};
+        case SQLITE_FULL: return {ErrorCode::unavailable, std::string(kDiskFull)};
         case SQLITE_READONLY:
             return {ErrorCode::unavailable, "store: the database cannot be written to"};
         default: break;
@@ -38,7 +38,7 @@ Error failure(sqlite3* handle, std::string_view what) {
 }  // namespace
 
 bool is_disk_full(const Error& error) {
-    return error.code() == ErrorCode::unavailable && error.message() == disk_full;
+    return error.code() == ErrorCode::unavailable && error.message() == kDiskFull;
 }
 
 void Statement::Finalize::operator()(sqlite3_stmt* statement) const {

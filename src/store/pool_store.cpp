@@ -1,6 +1,6 @@
 #include "store/pool_store.hpp"
 
-#include "store/row_time.hpp"
+#include "store/rows.hpp"
 
 namespace opensandbox::store {
 namespace {

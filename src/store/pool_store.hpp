@@ -11,7 +11,6 @@ namespace opensandbox::store {
 
 /// One pool as the store keeps it. Its sandboxes are rows of the sandboxes' table.
 struct PoolRecord {
-    PoolRecord() = default;
     model::Pool pool;
     std::string tenant;
 };

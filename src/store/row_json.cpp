@@ -1,6 +1,5 @@
-#include "store/row_json.hpp"
-
 #include "json/document.hpp"
+#include "store/rows.hpp"
 
 namespace opensandbox::store {
 

@@ -1,7 +1,4 @@
-#include "store/sandbox_row.hpp"
-
-#include "store/row_json.hpp"
-#include "store/row_time.hpp"
+#include "store/rows.hpp"
 
 #include <algorithm>
 #include <array>

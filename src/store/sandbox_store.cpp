@@ -1,8 +1,6 @@
 #include "store/sandbox_store.hpp"
 
-#include "store/row_json.hpp"
-#include "store/row_time.hpp"
-#include "store/sandbox_row.hpp"
+#include "store/rows.hpp"
 
 namespace opensandbox::store {
 namespace {

@@ -17,7 +17,6 @@ namespace opensandbox::store {
 
 /// One sandbox as the store keeps it: what the API shows and how to reach its agent.
 struct SandboxRecord {
-    SandboxRecord() = default;
     model::Sandbox sandbox;
     model::Endpoints endpoints;
     std::string agent_token;
@@ -31,9 +30,6 @@ struct SandboxRecord {
 
 /// One Idempotency-Key and what it made.
 struct KeyRecord {
-    KeyRecord() = default;
-    KeyRecord(std::string k, std::string d, std::string s, Timestamp at)
-        : key(std::move(k)), body_digest(std::move(d)), sandbox_id(std::move(s)), created_at(at) {}
     std::string key;
     std::string body_digest;  ///< SHA-256 of the request body, hex
     std::string sandbox_id;

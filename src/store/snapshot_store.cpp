@@ -1,6 +1,6 @@
 #include "store/snapshot_store.hpp"
 
-#include "store/row_time.hpp"
+#include "store/rows.hpp"
 
 namespace opensandbox::store {
 namespace {

@@ -11,7 +11,6 @@ namespace opensandbox::store {
 
 /// One snapshot as the store keeps it: what the API shows, and what it is made of.
 struct SnapshotRecord {
-    SnapshotRecord() = default;
     model::Snapshot snapshot;
     std::string tenant;
     std::string base_image;  ///< the image below it, directly or through other snapshots

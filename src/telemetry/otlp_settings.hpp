@@ -17,7 +17,6 @@ namespace opensandbox::telemetry {
 
 /// Where metrics go and how.
 struct OtlpSettings {
-    OtlpSettings() = default;
     http::Url endpoint;  ///< with the path to post to
     http::Fields headers;
     std::chrono::milliseconds interval{60'000};

@@ -1,4 +1,4 @@
-#include "trust/java_key_store.hpp"
+#include "trust/java_trust_store.hpp"
 
 #include <openssl/evp.h>
 #include <openssl/x509.h>

@@ -1,4 +1,4 @@
-#include "agent/api/proxy_routes.hpp"
+#include "agent/api/routes.hpp"
 #include "agent/command/inventory.hpp"
 
 #include <cstddef>

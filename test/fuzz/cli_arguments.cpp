@@ -1,7 +1,7 @@
 #include "cli/copy_place.hpp"
 #include "cli/duration.hpp"
-#include "cli/escape_filter.hpp"
 #include "cli/port_mapping.hpp"
+#include "cli/remote_shell.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "egress/host/request_environment.hpp"
+#include "egress/role/request_environment.hpp"
 
 #include <cstddef>
 #include <cstdint>

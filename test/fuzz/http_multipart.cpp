@@ -1,5 +1,4 @@
 // Reads a form twice, the body coming whole and in small pieces: both must agree.
-#include "http/form_parameters.hpp"
 #include "http/multipart.hpp"
 #include "net/task.hpp"
 

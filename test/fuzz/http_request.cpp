@@ -52,7 +52,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
         if (scanner.scan(written) != http::HeadScanner::State::complete) std::abort();
         std::string_view head = std::string_view(written).substr(0, scanner.size());
         auto reason = http::parse_response_head(head, response);
-        if (reason && *reason != http::too_many_fields) std::abort();
+        if (reason && *reason != http::kTooManyFields) std::abort();
     }
     return 0;
 }

@@ -65,13 +65,13 @@ class FuzzStore {
 
 /// Makes the checksum of every tar header right again, or hardly a mutation would get past it.
 void mend_checksums(std::uint8_t* data, std::size_t size) {
-    constexpr std::size_t block = 512, magic = 257, checksum = 148;
-    for (std::size_t at = 0; at + block <= size; at += block) {
+    constexpr std::size_t kBlock = 512, magic = 257, checksum = 148;
+    for (std::size_t at = 0; at + kBlock <= size; at += kBlock) {
         std::uint8_t* header = data + at;
         if (std::memcmp(header + magic, "ustar", 5) != 0) continue;
         std::memset(header + checksum, ' ', 8);
         unsigned sum = 0;
-        for (std::size_t i = 0; i < block; ++i)
+        for (std::size_t i = 0; i < kBlock; ++i)
             sum += header[i];
         std::snprintf(reinterpret_cast<char*>(header + checksum), 8, "%06o", sum);
     }

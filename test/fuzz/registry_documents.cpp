@@ -1,10 +1,8 @@
 // What registries and token servers say: challenges, tokens, errors, ranges, Docker's login file.
-#include "registry/blob_download.hpp"
-#include "registry/blob_upload.hpp"
-#include "registry/challenge.hpp"
+#include "registry/authentication.hpp"
+#include "registry/blobs.hpp"
 #include "registry/docker_config.hpp"
 #include "registry/location.hpp"
-#include "registry/token.hpp"
 
 #include <cstdint>
 #include <cstdlib>

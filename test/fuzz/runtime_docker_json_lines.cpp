@@ -1,5 +1,5 @@
 #include "runtime/docker/engine/decode.hpp"
-#include "runtime/docker/engine/json_lines.hpp"
+#include "runtime/docker/engine/line_stream.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,10 +1,7 @@
 // What a server and an agent answer: whatever it is, it becomes a document or an error.
 #include "sdk/wire.hpp"
 #include "sdk/wire_code.hpp"
-#include "sdk/wire_diagnostics.hpp"
 #include "sdk/wire_egress.hpp"
-#include "sdk/wire_sessions.hpp"
-#include "sdk/wire_templates.hpp"
 
 #include <cstddef>
 #include <cstdint>

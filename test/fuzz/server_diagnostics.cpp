@@ -1,5 +1,4 @@
-#include "server/diagnostics/query.hpp"
-#include "server/diagnostics/text.hpp"
+#include "server/diagnostics/pages.hpp"
 
 #include <cstdint>
 #include <cstdlib>

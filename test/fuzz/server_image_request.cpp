@@ -1,5 +1,5 @@
 #include "json/document.hpp"
-#include "server/api/image_request.hpp"
+#include "server/api/images.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,6 +1,6 @@
 #include "redis/client.hpp"
 #include "redis/resp.hpp"
-#include "server/renew/renew_intent.hpp"
+#include "server/renew/intent_queue.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
+#include "server/tenants/file_tenants.hpp"
 #include "server/tenants/http_tenants.hpp"
-#include "server/tenants/tenants_file.hpp"
 
 #include <cstddef>
 #include <cstdint>

@@ -90,7 +90,11 @@ def test_nothing_of_it_runs_as_root(server, user, sandbox):
     mine = Path(f"/proc/{spawner}/uid_map").read_text().split()
     assert mine[:3] == ["0", str(user.uid), "1"]
     for path in server.state.rglob("*"):
-        assert user.owns(path.lstat().st_uid), path
+        try:
+            owner = path.lstat().st_uid
+        except FileNotFoundError:  # of a slot that went meanwhile
+            continue
+        assert user.owns(owner), path
 
 
 def test_the_executable_may_be_its_users_alone(make_server, user):
@@ -212,7 +216,8 @@ def test_a_pause_stops_every_process(server):
         for pid in [p for p in os.listdir("/proc") if p.isdigit()]:
             try:
                 if os.readlink(f"/proc/{pid}/ns/pid") == os.readlink(f"/proc/{agent(count, server)}/ns/pid"):
-                    assert Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "TZ"
+                    # "D" waits for the end of its own vfork, whose child is stopped.
+                    assert Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] in "TZD"
             except OSError:
                 continue
         assert count.read_text() == first

@@ -19,7 +19,7 @@
 namespace opensandbox::test {
 
 /// Far beyond what any answer takes: a test that waits so long has failed.
-inline constexpr int patience_ms = 15000;
+inline constexpr int kPatienceMs = 15000;
 
 struct SocketAddress {
     SocketAddress(const std::string& text, int port) {
@@ -52,7 +52,7 @@ inline int checked(int result, const char* what) {
 
 inline bool wait_for(int fd, short events) {
     pollfd entry{fd, events, 0};
-    return checked(::poll(&entry, 1, patience_ms), "poll") == 1;
+    return checked(::poll(&entry, 1, kPatienceMs), "poll") == 1;
 }
 
 inline UniqueFd open_socket(const SocketAddress& address, int type) {

@@ -18,8 +18,6 @@ class LogFile;
 
 /// How one agent runs. Source: execd contract sections 1.1 and 11.
 struct AgentOptions {
-    AgentOptions() = default;
-
     /// A socket that already listens (native slots); when empty, `host`:`port` is bound.
     UniqueFd listener;
     /// Ports that are published elsewhere.

@@ -1,6 +1,6 @@
 #include "agent/api/broker.hpp"
 
-#include "agent/api/isolated_routes.hpp"
+#include "agent/api/routes.hpp"
 #include "agent/ground/loop.hpp"
 #include "agent/ground/reply.hpp"
 #include "agent/ground/signals.hpp"

@@ -13,7 +13,6 @@
 namespace opensandbox::agent {
 
 struct BrokerOptions {
-    BrokerOptions() = default;
     UniqueFd listener;  ///< a socket that only the agent can connect to
     /// What processes of sessions are confined to, whatever their profile: those of the sandbox.
     std::vector<sock_filter> filter;

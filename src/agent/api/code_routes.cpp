@@ -1,6 +1,4 @@
-#include "agent/api/code_routes.hpp"
-
-#include "agent/api/command_routes.hpp"
+#include "agent/api/routes.hpp"
 #include "agent/code/request.hpp"
 #include "agent/files/replacement_file.hpp"
 #include "agent/ground/reply.hpp"

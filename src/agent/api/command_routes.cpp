@@ -1,6 +1,5 @@
-#include "agent/api/command_routes.hpp"
-
 #include "agent/api/line_form.hpp"
+#include "agent/api/routes.hpp"
 #include "agent/command/background.hpp"
 #include "agent/command/execution.hpp"
 #include "agent/command/inventory.hpp"

@@ -1,6 +1,6 @@
 #include "agent/api/file_routes.hpp"
 #include "agent/api/file_stop.hpp"
-#include "agent/files/unpack.hpp"
+#include "agent/files/operations.hpp"
 #include "agent/ground/reply.hpp"
 #include "http/body_pipe.hpp"
 #include "image/directory_archive.hpp"
@@ -64,7 +64,7 @@ Awaitable<void> feed(std::shared_ptr<http::BodyPipe> pipe, http::BodyReader* bod
     fed->notify();
 }
 
-Awaitable<Status> unpack_body(const FileCall& call, UnpackRequest request) {
+Awaitable<Status> unpack_body(FileCall call, UnpackRequest request) {
     auto executor = co_await asio::this_coro::executor;
     auto pipe = std::make_shared<http::BodyPipe>(executor);
     auto fed = std::make_shared<net::Event>(executor);
@@ -86,7 +86,7 @@ Awaitable<Status> unpack_body(const FileCall& call, UnpackRequest request) {
 
 using OpenArchive = std::shared_ptr<std::optional<image::DirectoryArchive>>;
 
-Awaitable<Result<std::size_t>> read_piece(const FileCall& call, OpenArchive archive,
+Awaitable<Result<std::size_t>> read_piece(FileCall call, OpenArchive archive,
                                           std::shared_ptr<std::string> piece) {
     std::function<Result<std::size_t>()> work = [archive, piece]() -> Result<std::size_t> {
         std::size_t have = 0;

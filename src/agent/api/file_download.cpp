@@ -20,7 +20,6 @@ constexpr std::size_t kSentPiece = std::size_t{256} * 1024;
 
 /// An open file to send from.
 struct Source {
-    Source() = default;
     UniqueFd fd;
     std::uint64_t size = 0;
     std::int64_t modified = 0;  ///< seconds since the epoch
@@ -100,7 +99,7 @@ ByteRange range_for(const http::Fields& fields, const Source& source) {
     return parse_range(fields.get("Range").value_or(""), source.size);
 }
 
-Awaitable<void> refuse_range(http::Exchange& exchange, const ByteRange& range, std::uint64_t size) {
+Awaitable<void> refuse_range(http::Exchange& exchange, ByteRange range, std::uint64_t size) {
     http::Response response = http::json_response(
         416, R"({"code":"UNKNOWN","message":"the range is not one of this file"})");
     if (range.kind == ByteRange::Kind::unsatisfiable) {

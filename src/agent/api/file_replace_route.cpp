@@ -1,6 +1,6 @@
 #include "agent/api/file_routes.hpp"
 #include "agent/api/file_stop.hpp"
-#include "agent/files/replace.hpp"
+#include "agent/files/operations.hpp"
 #include "agent/ground/reply.hpp"
 #include "base/json_string.hpp"
 
@@ -12,7 +12,6 @@ namespace opensandbox::agent {
 namespace {
 
 struct Replacement {
-    Replacement() = default;
     std::string requested;
     std::string path;
     std::string old_text;

@@ -1,7 +1,8 @@
 #include "agent/api/file_routes.hpp"
 
+#include "agent/api/routes.hpp"
 #include "agent/files/file_info.hpp"
-#include "agent/files/move.hpp"
+#include "agent/files/operations.hpp"
 #include "agent/files/permission.hpp"
 #include "agent/files/replacement_file.hpp"
 #include "agent/ground/reply.hpp"

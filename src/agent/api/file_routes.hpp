@@ -2,7 +2,7 @@
 
 #include "agent/api/services.hpp"
 #include "agent/files/paths.hpp"
-#include "http/router.hpp"
+#include "http/exchange.hpp"
 
 #include <functional>
 #include <span>
@@ -32,9 +32,6 @@ struct FileCall {
     /// All of them, as requested.
     [[nodiscard]] std::vector<std::string> path_parameters() const;
 };
-
-/// /files/*, /directories* and the same under /v1/filesystem/{uid}/{gid} (execd contract 6).
-void add_file_routes(http::Router& router, Services& services);
 
 using FileHandler = Awaitable<void> (*)(FileCall);
 

@@ -15,7 +15,6 @@ constexpr std::size_t kUploadPiece = std::size_t{256} * 1024;
 
 /// Where a file goes and what it gets.
 struct Destination {
-    Destination() = default;
     std::string path;
     Permission permission;
 };
@@ -72,9 +71,9 @@ Awaitable<Result<std::size_t>> fill(http::MultipartReader& parts, std::string& p
 
 using OpenFile = std::shared_ptr<std::optional<ReplacementFile>>;
 
-Awaitable<Status> fill_file(const FileCall& call, http::MultipartReader& parts,
-                            const Destination& destination, OpenFile file) {
-    std::function<Status()> open = [file, path = destination.path]() -> Status {
+Awaitable<Status> fill_file(FileCall call, http::MultipartReader& parts, Destination destination,
+                            OpenFile file) {
+    std::function<Status()> open = [file, path = std::move(destination.path)]() -> Status {
         Result<ReplacementFile> opened = ReplacementFile::open(path, true);
         if (!opened) return opened.error();
         file->emplace(std::move(*opened));
@@ -93,16 +92,15 @@ Awaitable<Status> fill_file(const FileCall& call, http::MultipartReader& parts,
         done = co_await pool.run<void>(call.identity, std::move(write));
     }
     if (!done) co_return done;
-    std::function<Status()> commit = [file, permission = destination.permission] {
+    std::function<Status()> commit = [file, permission = std::move(destination.permission)] {
         return (*file)->commit(permission);
     };
     co_return co_await pool.run<void>(call.identity, std::move(commit));
 }
 
-Awaitable<Status> store_part(const FileCall& call, http::MultipartReader& parts,
-                             const Destination& destination) {
+Awaitable<Status> store_part(FileCall call, http::MultipartReader& parts, Destination destination) {
     auto file = std::make_shared<std::optional<ReplacementFile>>();
-    Status stored = co_await fill_file(call, parts, destination, file);
+    Status stored = co_await fill_file(call, parts, std::move(destination), file);
     if (stored || !*file) co_return stored;
     // What is left of it goes where, and as whom, it was made.
     std::function<Status()> drop = [file]() -> Status {
@@ -151,7 +149,7 @@ class Pairing {
     std::size_t files_ = 0;
 };
 
-Awaitable<Status> store_all(const FileCall& call, http::MultipartReader& parts) {
+Awaitable<Status> store_all(FileCall call, http::MultipartReader& parts) {
     Pairing pairing;
     while (true) {
         Result<std::optional<http::PartHead>> head = co_await parts.next_part();
@@ -167,7 +165,7 @@ Awaitable<Status> store_all(const FileCall& call, http::MultipartReader& parts) 
         } else if ((*head)->name == "file") {
             Result<Destination> destination = pairing.take();
             if (!destination) co_return destination.error();
-            Status stored = co_await store_part(call, parts, *destination);
+            Status stored = co_await store_part(call, parts, std::move(*destination));
             if (!stored) co_return stored;
         }
     }

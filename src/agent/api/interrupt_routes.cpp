@@ -1,5 +1,4 @@
-#include "agent/api/interrupt_routes.hpp"
-
+#include "agent/api/routes.hpp"
 #include "agent/command/background.hpp"
 #include "agent/ground/reply.hpp"
 

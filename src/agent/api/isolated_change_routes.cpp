@@ -1,4 +1,4 @@
-#include "agent/api/isolated_routes.hpp"
+#include "agent/api/routes.hpp"
 #include "agent/ground/reply.hpp"
 #include "agent/isolated/change_report.hpp"
 #include "agent/isolated/overlay_commit.hpp"
@@ -60,7 +60,6 @@ Awaitable<void> diff(Services& services, std::shared_ptr<IsolatedSession> sessio
 }
 
 struct CommitRequest {
-    CommitRequest() = default;
     std::vector<std::string> paths;  ///< empty: everything
     bool force = false;
 };

@@ -1,6 +1,5 @@
-#include "agent/api/isolated_routes.hpp"
-
 #include "agent/api/file_routes.hpp"
+#include "agent/api/routes.hpp"
 #include "agent/ground/reply.hpp"
 #include "agent/isolated/capabilities.hpp"
 #include "agent/isolated/run.hpp"
@@ -193,7 +192,7 @@ Awaitable<void> pass_on(Services& services, http::Exchange& exchange) {
     settings.uid = services.options.uid;
     settings.gid = services.options.gid;
     settings.environment = services.environment.pairs();
-    co_await services.broker.forward(exchange, settings);
+    co_await services.broker.forward(exchange, std::move(settings));
 }
 
 }  // namespace

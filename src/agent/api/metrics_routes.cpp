@@ -1,5 +1,4 @@
-#include "agent/api/metrics_routes.hpp"
-
+#include "agent/api/routes.hpp"
 #include "agent/ground/reply.hpp"
 #include "http/event_stream.hpp"
 #include "net/task.hpp"

@@ -1,5 +1,4 @@
-#include "agent/api/proxy_routes.hpp"
-
+#include "agent/api/routes.hpp"
 #include "agent/ground/reply.hpp"
 #include "http/access_path.hpp"
 #include "http/reverse_proxy.hpp"

@@ -1,5 +1,4 @@
-#include "agent/api/pty_routes.hpp"
-
+#include "agent/api/routes.hpp"
 #include "agent/files/replacement_file.hpp"
 #include "agent/ground/reply.hpp"
 #include "agent/pty/client.hpp"
@@ -11,7 +10,7 @@ namespace opensandbox::agent {
 namespace {
 
 /// The body is optional.
-Awaitable<Result<PtyShell>> read_shell(http::Exchange& exchange, const Environment& environment) {
+Awaitable<Result<PtyShell>> read_shell(Services& services, http::Exchange& exchange) {
     Result<std::string> text = co_await http::read_all(exchange.body(), kMaxJsonBody);
     if (!text) co_return text.error();
     PtyShell shell;
@@ -32,7 +31,7 @@ Awaitable<Result<PtyShell>> read_shell(http::Exchange& exchange, const Environme
         co_return Error(ErrorCode::invalid_argument, "cwd and command must not hold NUL");
     }
     if (wanted.empty()) co_return shell;
-    Result<std::string> expanded = expand_directory(wanted, environment);
+    Result<std::string> expanded = expand_directory(wanted, services.environment);
     if (!expanded) co_return expanded.error().within("cwd");
     shell.directory = std::move(*expanded);
     co_return shell;
@@ -45,7 +44,7 @@ Awaitable<Status> make_pty_directory(Services& services, std::string path) {
 }
 
 Awaitable<void> create_pty(Services& services, http::Exchange& exchange) {
-    Result<PtyShell> shell = co_await read_shell(exchange, services.environment);
+    Result<PtyShell> shell = co_await read_shell(services, exchange);
     if (!shell) {
         co_await reply_error(exchange, shell.error());
         co_return;

@@ -1,23 +1,23 @@
 #include "agent/api/routes.hpp"
 
-#include "agent/api/access.hpp"
-#include "agent/api/code_routes.hpp"
-#include "agent/api/command_routes.hpp"
-#include "agent/api/file_routes.hpp"
-#include "agent/api/interrupt_routes.hpp"
-#include "agent/api/isolated_routes.hpp"
-#include "agent/api/metrics_routes.hpp"
-#include "agent/api/proxy_routes.hpp"
-#include "agent/api/pty_routes.hpp"
-#include "agent/api/session_routes.hpp"
 #include "agent/ground/reply.hpp"
+#include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "http/access_path.hpp"
-#include "http/router.hpp"
 
 namespace opensandbox::agent {
 namespace {
+
+/// Whether the request carries the token (execd 1.2); an empty one admits everybody. The token
+/// comes in X-EXECD-ACCESS-TOKEN, or, from clients that do not send what an endpoint asks for, as
+/// the first part of the path, "/.access/<token>/…" (http/access_path.hpp), which is taken away.
+bool admit(const std::string& token, http::RequestHead& request) {
+    std::string given = http::take_access_path(request.target);
+    if (token.empty()) return true;
+    if (given.empty()) given = request.fields.get(http::kAccessTokenField).value_or("");
+    return equal_constant_time(given, token);
+}
 
 /// The shape of this one body differs from all others (execd contract 1.2).
 Awaitable<void> reply_unauthorized(http::Exchange& exchange) {
@@ -49,8 +49,7 @@ std::string_view without_slash(std::string_view path) {
     return path;
 }
 
-Awaitable<void> dispatch(const http::Router& router, const Services& services,
-                         http::Exchange& exchange) {
+Awaitable<void> dispatch(http::Router& router, Services& services, http::Exchange& exchange) {
     http::RequestHead& request = exchange.request();
     if (!admit(services.options.access_token, request)) return reply_unauthorized(exchange);
     take_own_prefix(request.target, services.options.port);

@@ -9,8 +9,8 @@
 #include "agent/isolated/isolation.hpp"
 #include "agent/metrics/sampler.hpp"
 #include "agent/process/process_context.hpp"
-#include "agent/pty/sessions.hpp"
-#include "agent/session/session_table.hpp"
+#include "agent/pty/session.hpp"
+#include "agent/session/session.hpp"
 #include "agent/telemetry/telemetry.hpp"
 #include "http/client.hpp"
 

@@ -1,6 +1,5 @@
-#include "agent/api/session_routes.hpp"
-
 #include "agent/api/line_form.hpp"
+#include "agent/api/routes.hpp"
 #include "agent/files/paths.hpp"
 #include "agent/files/replacement_file.hpp"
 #include "agent/ground/reply.hpp"

@@ -12,7 +12,6 @@ namespace opensandbox::agent {
 
 /// A place where code of one language is run, piece after piece (execd contract 5).
 struct CodeContext {
-    CodeContext() = default;
     std::string id;
     std::string language;
     std::string cwd;  ///< absolute; empty for the agent's own

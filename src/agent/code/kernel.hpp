@@ -35,8 +35,6 @@ class KernelProvider {
     virtual ~KernelProvider() = default;
 
     struct Started {
-        Started(std::string i, std::shared_ptr<Kernel> k)
-            : id(std::move(i)), kernel(std::move(k)) {}
         std::string id;  ///< of the context
         std::shared_ptr<Kernel> kernel;
     };
@@ -45,8 +43,6 @@ class KernelProvider {
     virtual Awaitable<Result<Started>> start(std::string language, std::string cwd) = 0;
 
     struct Found {
-        Found(std::string i, std::string l, std::shared_ptr<Kernel> k)
-            : id(std::move(i)), language(std::move(l)), kernel(std::move(k)) {}
         std::string id;
         std::string language;
         std::shared_ptr<Kernel> kernel;

@@ -10,7 +10,6 @@ namespace opensandbox::agent {
 
 /// A checked body of POST /code (execd contract 5.1).
 struct CodeRequest {
-    CodeRequest() = default;
     std::string code;
     std::string context;   ///< id; empty for the language's default context
     std::string language;  ///< empty is the same as "command"
@@ -23,7 +22,6 @@ Result<CodeRequest> parse_code_request(const json::value& body);
 
 /// A checked body of POST /code/context.
 struct ContextRequest {
-    ContextRequest() = default;
     std::string language;
     std::string cwd;  ///< as requested
 };

@@ -13,7 +13,6 @@ namespace opensandbox::agent {
 /// Which commands are listed, and how many at once.
 struct InventoryQuery {
     static constexpr std::size_t kMostItems = 100;
-    InventoryQuery() = default;
     std::optional<bool> running;          ///< empty: those that run and those that ended
     std::size_t limit = 50;               ///< 1 to kMostItems
     std::optional<std::uint64_t> before;  ///< the number of the last one that was listed

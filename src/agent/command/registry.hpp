@@ -20,7 +20,6 @@ class Execution;
 
 /// What is known of one command, running or ended (execd contract 3.5).
 struct CommandRecord {
-    CommandRecord() = default;
     std::string id;
     std::uint64_t number = 0;  ///< of the commands of this agent, in the order of their start
     std::string content;       ///< the command as requested, cut at 16 KiB

@@ -13,7 +13,6 @@ namespace opensandbox::agent {
 
 /// A checked body of POST /command (execd contract 3.1).
 struct CommandRequest {
-    CommandRequest() = default;
     std::string command;            ///< shell text; empty when `argv` is given
     std::vector<std::string> argv;  ///< without a shell
     std::string cwd;                ///< as requested, empty for the default

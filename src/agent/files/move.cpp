@@ -1,5 +1,4 @@
-#include "agent/files/move.hpp"
-
+#include "agent/files/operations.hpp"
 #include "agent/files/replacement_file.hpp"
 #include "agent/files/tree_walk.hpp"
 #include "base/unique_fd.hpp"

@@ -12,7 +12,6 @@ namespace opensandbox::agent {
 
 /// Owner, group and mode to give to a file (execd contract 6.2). Empty members stay as they are.
 struct Permission {
-    Permission() = default;
     std::string owner;  ///< name or decimal id
     std::string group;
     std::optional<unsigned> mode;

@@ -1,5 +1,4 @@
-#include "agent/files/replace.hpp"
-
+#include "agent/files/operations.hpp"
 #include "agent/files/replacement_file.hpp"
 #include "base/unique_fd.hpp"
 

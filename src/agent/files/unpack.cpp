@@ -1,5 +1,4 @@
-#include "agent/files/unpack.hpp"
-
+#include "agent/files/operations.hpp"
 #include "base/sparse_file.hpp"
 #include "base/unique_fd.hpp"
 #include "image/archive_reader.hpp"

@@ -40,7 +40,6 @@ class FileWatch {
     [[nodiscard]] int descriptor() const { return inotify_.get(); }
 
     struct Batch {
-        Batch() = default;
         std::string events;
         bool more = false;       ///< read again at once
         bool unsettled = false;  ///< half of a move is known: read again a little later
@@ -63,7 +62,6 @@ class FileWatch {
         again,  ///< after an overflow: new is what is not known or has a new time
     };
     struct Scan {
-        Scan(int w, Look l) : watch(w), look(l) {}
         int watch;
         Look look;
     };
@@ -71,8 +69,6 @@ class FileWatch {
         void operator()(DIR* directory) const { ::closedir(directory); }
     };
     struct HalfMove {
-        HalfMove(std::uint32_t c, int w, std::string n, bool d)
-            : cookie(c), watch(w), name(std::move(n)), directory(d) {}
         std::uint32_t cookie;
         int watch;
         std::string name;

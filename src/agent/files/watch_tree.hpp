@@ -40,7 +40,6 @@ class WatchTree {
 
   private:
     struct Node {
-        Node(int p, std::string n, unsigned r) : parent(p), name(std::move(n)), round(r) {}
         int parent;
         std::string name;
         unsigned round;  ///< when it was last seen

@@ -15,7 +15,6 @@ namespace opensandbox::agent {
 /// are handed on to.
 struct Publication {
     static constexpr std::size_t kMost = 256;
-    Publication(UniqueFd l, std::uint16_t p) : listener(std::move(l)), port(p) {}
     UniqueFd listener;
     std::uint16_t port;
     std::string host;          ///< numeric; empty: the loopback

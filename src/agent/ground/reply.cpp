@@ -5,7 +5,7 @@
 namespace opensandbox::agent {
 namespace {
 
-std::string_view default_code(ErrorCode kind) {
+const char* default_code(ErrorCode kind) {
     switch (kind) {
         case ErrorCode::invalid_argument:
         case ErrorCode::protocol:
@@ -30,8 +30,8 @@ int status_for(const Error& error) {
     }
 }
 
-Awaitable<void> reply_error(http::Exchange& exchange, int status, std::string_view code,
-                            std::string_view message) {
+Awaitable<void> reply_error(http::Exchange& exchange, int status, std::string code,
+                            std::string message) {
     std::string body = "{\"code\":";
     append_json_string(body, code);
     body += ",\"message\":";
@@ -40,10 +40,10 @@ Awaitable<void> reply_error(http::Exchange& exchange, int status, std::string_vi
     co_await reply_json(exchange, status, std::move(body));
 }
 
-Awaitable<void> reply_error(http::Exchange& exchange, const Error& error) {
+Awaitable<void> reply_error(http::Exchange& exchange, Error error) {
     std::string code = error.wire();
     if (code.empty()) code = default_code(error.code());
-    co_await reply_error(exchange, status_for(error), code, error.message());
+    co_await reply_error(exchange, status_for(error), std::move(code), error.message());
 }
 
 Awaitable<void> reply_empty(http::Exchange& exchange) {

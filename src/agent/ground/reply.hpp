@@ -4,32 +4,31 @@
 #include "json/document.hpp"
 
 #include <string>
-#include <string_view>
 
 namespace opensandbox::agent {
 
 /// Codes of error bodies (execd contract 1.3).
 namespace code {
-inline constexpr std::string_view kInvalidBody = "INVALID_REQUEST_BODY";
-inline constexpr std::string_view kMissingQuery = "MISSING_QUERY";
-inline constexpr std::string_view kRuntimeError = "RUNTIME_ERROR";
-inline constexpr std::string_view kInvalidFile = "INVALID_FILE";
-inline constexpr std::string_view kInvalidFileContent = "INVALID_FILE_CONTENT";
-inline constexpr std::string_view kInvalidFileMetadata = "INVALID_FILE_METADATA";
-inline constexpr std::string_view kFileNotFound = "FILE_NOT_FOUND";
-inline constexpr std::string_view kContextNotFound = "CONTEXT_NOT_FOUND";
-inline constexpr std::string_view kUnknown = "UNKNOWN";
-inline constexpr std::string_view kNotSupported = "NOT_SUPPORTED";
+inline constexpr const char* kInvalidBody = "INVALID_REQUEST_BODY";
+inline constexpr const char* kMissingQuery = "MISSING_QUERY";
+inline constexpr const char* kRuntimeError = "RUNTIME_ERROR";
+inline constexpr const char* kInvalidFile = "INVALID_FILE";
+inline constexpr const char* kInvalidFileContent = "INVALID_FILE_CONTENT";
+inline constexpr const char* kInvalidFileMetadata = "INVALID_FILE_METADATA";
+inline constexpr const char* kFileNotFound = "FILE_NOT_FOUND";
+inline constexpr const char* kContextNotFound = "CONTEXT_NOT_FOUND";
+inline constexpr const char* kUnknown = "UNKNOWN";
+inline constexpr const char* kNotSupported = "NOT_SUPPORTED";
 }  // namespace code
 
 /// Largest JSON body, bytes.
 inline constexpr std::size_t kMaxJsonBody = std::size_t{8} << 20;
 
 /// `{"code":…,"message":…}`.
-Awaitable<void> reply_error(http::Exchange& exchange, int status, std::string_view code,
-                            std::string_view message);
+Awaitable<void> reply_error(http::Exchange& exchange, int status, std::string code,
+                            std::string message);
 /// The same from an Error: its wire code when it has one, else what the contract has for its kind.
-Awaitable<void> reply_error(http::Exchange& exchange, const Error& error);
+Awaitable<void> reply_error(http::Exchange& exchange, Error error);
 /// 200 without a body.
 Awaitable<void> reply_empty(http::Exchange& exchange);
 /// `application/json; charset=utf-8`.

@@ -81,7 +81,7 @@ Result<std::shared_ptr<Hooks::Run>> Hooks::start(const model::PlannedHook& hook)
     return run;
 }
 
-Awaitable<Status> Hooks::run(const model::PlannedHook& hook) {
+Awaitable<Status> Hooks::run(model::PlannedHook hook) {
     auto started = start(hook);
     if (!started) co_return Status(started.error());
     const std::shared_ptr<Run>& run = *started;
@@ -118,7 +118,7 @@ void Hooks::start_periodic() {
         net::spawn(executor_, repeat(periodic), "periodic hook");
 }
 
-Awaitable<void> Hooks::repeat(const model::ScheduledHook& periodic) {
+Awaitable<void> Hooks::repeat(model::ScheduledHook periodic) {
     while (true) {
         const Timestamp due = periodic.schedule.next_after(now());
         // The clock may be set meanwhile.

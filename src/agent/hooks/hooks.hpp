@@ -32,8 +32,8 @@ class Hooks {
 
   private:
     struct Run;
-    Awaitable<Status> run(const model::PlannedHook& hook);
-    Awaitable<void> repeat(const model::ScheduledHook& periodic);
+    Awaitable<Status> run(model::PlannedHook hook);
+    Awaitable<void> repeat(model::ScheduledHook periodic);
     Result<std::shared_ptr<Run>> start(const model::PlannedHook& hook);
 
     asio::any_io_executor executor_;

@@ -89,7 +89,7 @@ Awaitable<Status> BrokerLink::await_packet() {
     co_return Status();
 }
 
-Awaitable<Status> BrokerLink::settle(const BrokerSettings& settings) {
+Awaitable<Status> BrokerLink::settle(BrokerSettings settings) {
     http::ClientRequest request("POST", kBrokerSettingsTarget);
     request.content = encode(settings);
     auto answered = co_await client_->send(origin(), std::move(request));
@@ -99,7 +99,7 @@ Awaitable<Status> BrokerLink::settle(const BrokerSettings& settings) {
     co_return Status();
 }
 
-Awaitable<Result<http::Origin>> BrokerLink::ask(const BrokerSettings& settings) {
+Awaitable<Result<http::Origin>> BrokerLink::ask(BrokerSettings settings) {
     if (!asked_) {
         asked_ = true;
         ::shutdown(host_, SHUT_WR);
@@ -124,16 +124,16 @@ Awaitable<Result<http::Origin>> BrokerLink::ask(const BrokerSettings& settings) 
     co_return unavailable("its process ended");
 }
 
-Awaitable<Result<http::Origin>> BrokerLink::reach(const BrokerSettings& settings) {
+Awaitable<Result<http::Origin>> BrokerLink::reach(BrokerSettings settings) {
     while (asking_)
         co_await net::sleep_for(kTurn);
     asking_ = true;
     ScopeExit done([this] { asking_ = false; });
-    co_return co_await ask(settings);
+    co_return co_await ask(std::move(settings));
 }
 
-Awaitable<void> BrokerLink::forward(http::Exchange& exchange, const BrokerSettings& settings) {
-    auto origin = co_await reach(settings);
+Awaitable<void> BrokerLink::forward(http::Exchange& exchange, BrokerSettings settings) {
+    auto origin = co_await reach(std::move(settings));
     if (!origin) {
         if (exchange.request().path() == kCapabilitiesPath) {
             Isolation::Abilities none;

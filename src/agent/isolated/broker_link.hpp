@@ -22,16 +22,16 @@ class BrokerLink {
 
     [[nodiscard]] bool wanted() const { return host_ >= 0; }
     /// A broker that knows these settings; `unsupported` says why there is none.
-    Awaitable<Result<http::Origin>> reach(const BrokerSettings& settings);
+    Awaitable<Result<http::Origin>> reach(BrokerSettings settings);
     /// Passes a request on and its answer back. 503 with the contract's code when there is no
     /// broker, but that is what the capabilities tell with 200.
-    Awaitable<void> forward(http::Exchange& exchange, const BrokerSettings& settings);
+    Awaitable<void> forward(http::Exchange& exchange, BrokerSettings settings);
 
   private:
-    Awaitable<Result<http::Origin>> ask(const BrokerSettings& settings);
+    Awaitable<Result<http::Origin>> ask(BrokerSettings settings);
     Status receive();
     Awaitable<Status> await_packet();
-    Awaitable<Status> settle(const BrokerSettings& settings);
+    Awaitable<Status> settle(BrokerSettings settings);
     [[nodiscard]] http::Origin origin() const;
 
     int host_;

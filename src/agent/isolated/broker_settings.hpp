@@ -14,7 +14,6 @@ inline constexpr const char* kBrokerSettingsTarget = "/settings";
 
 /// What an agent tells its broker about itself.
 struct BrokerSettings {
-    BrokerSettings() = default;
     uid_t uid = 0;  ///< whose the runs of sessions are
     gid_t gid = 0;
     Environment::Pairs environment;  ///< of these runs; at most 10,000 variables

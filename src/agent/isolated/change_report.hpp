@@ -12,7 +12,6 @@ Result<std::string> describe_changes(IsolatedSession& session);
 
 /// What one changed path looks like before and after.
 struct PathDifference {
-    PathDifference() = default;
     std::string body;
     bool text = false;
 };

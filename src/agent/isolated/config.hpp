@@ -13,7 +13,6 @@ namespace opensandbox::agent {
 
 /// The TOML file that --isolation-config names (execd contract 9). Defaults without one.
 struct IsolationConfig {
-    IsolationConfig() = default;
     /// Where the uppers of overlays live, a directory for each session.
     std::string upper_root = "/var/lib/execd/isolation";
     /// Bytes that the uppers of one session may hold.

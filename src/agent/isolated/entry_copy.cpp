@@ -1,7 +1,6 @@
-#include "agent/isolated/entry_copy.hpp"
-
 #include "agent/files/replacement_file.hpp"
 #include "agent/isolated/upper_changes.hpp"
+#include "agent/isolated/upper_commit.hpp"
 #include "base/identifier.hpp"
 #include "base/unique_fd.hpp"
 

@@ -33,8 +33,8 @@ bool may_become(const IsolatedSessionRequest& request) {
     __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
     __user_cap_data_struct data[2]{};
     if (::syscall(SYS_capget, &header, data) != 0) return false;
-    constexpr std::uint32_t needed = (1U << CAP_SETUID) | (1U << CAP_SETGID);
-    return (data[0].effective & needed) == needed;
+    constexpr std::uint32_t kNeeded = (1U << CAP_SETUID) | (1U << CAP_SETGID);
+    return (data[0].effective & kNeeded) == kNeeded;
 }
 
 }  // namespace
@@ -46,11 +46,11 @@ Isolation::Isolation(asio::any_io_executor executor, Reaper& reaper, FilePool& f
       files_(files),
       outputs_(std::move(temporary)) {}
 
-Awaitable<Result<Preparation>> Isolation::prepare(const IsolatedSessionRequest& request,
-                                                  const std::string& id, bool in_memory) {
+Awaitable<Result<Preparation>> Isolation::prepare(IsolatedSessionRequest request, std::string id,
+                                                  bool in_memory) {
     using Prepared = std::shared_ptr<Preparation>;
-    std::function<Result<Prepared>()> work = [&request, &config = config_, &id,
-                                              in_memory]() -> Result<Prepared> {
+    std::function<Result<Prepared>()> work = [request = std::move(request), &config = config_,
+                                              id = std::move(id), in_memory]() -> Result<Prepared> {
         Result<Preparation> made = prepare_session(request, config, id, in_memory);
         if (!made) return made.error();
         return std::make_shared<Preparation>(std::move(*made));

@@ -33,7 +33,6 @@ class Isolation {
 
     /// What this host can do, found out by doing it once.
     struct Abilities {
-        Abilities() = default;
         bool available = false;
         bool userns = false;
         bool overlay = false;
@@ -50,8 +49,8 @@ class Isolation {
   private:
     Awaitable<void> probe();
     Awaitable<Status> try_session(IsolatedSessionRequest request, bool in_memory);
-    Awaitable<Result<Preparation>> prepare(const IsolatedSessionRequest& request,
-                                           const std::string& id, bool in_memory);
+    Awaitable<Result<Preparation>> prepare(IsolatedSessionRequest request, std::string id,
+                                           bool in_memory);
     Awaitable<Status> restrict(std::shared_ptr<IsolatedSession> session);
     void watch_idle(const std::shared_ptr<IsolatedSession>& session);
 

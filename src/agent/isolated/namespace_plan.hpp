@@ -11,7 +11,6 @@ namespace opensandbox::agent {
 
 /// One mount that a session gets beside the read-only tree of the sandbox.
 struct Attachment {
-    Attachment() = default;
     std::string target;  ///< where it goes
     /// Of a bind: the mount itself, detached, made by the agent after it checked the source.
     UniqueFd source;
@@ -31,7 +30,6 @@ struct Attachment {
 /// All that the first process of a session needs to build it. Nothing is looked up or allocated
 /// later: that process is a copy of the agent whose other threads are gone.
 struct NamespacePlan {
-    NamespacePlan() = default;
     std::vector<Attachment> attachments;  ///< shallow targets first
     std::string upper_root;               ///< covered: the uppers of other sessions lie there
     std::string memory_options;           ///< of the file system that covers it

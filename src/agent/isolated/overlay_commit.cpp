@@ -31,8 +31,6 @@ UniqueFd clone_mount(int directory, const char* path, bool recursive) {
 
 /// A mount below the overlay, detached for the time of the exchange.
 struct Nested {
-    Nested(std::string p, UniqueFd m, bool d)
-        : path(std::move(p)), mount(std::move(m)), directory(d) {}
     std::string path;
     UniqueFd mount;
     bool directory;

@@ -20,7 +20,6 @@ namespace {
 
 /// A file or directory, opened once: what is checked is what is mounted.
 struct Source {
-    Source() = default;
     UniqueFd fd;
     std::string real;  ///< its path without links
     bool directory = false;

@@ -17,15 +17,12 @@ enum class UidMode : unsigned char { setpriv, userns };
 
 /// One directory that a session works in.
 struct WorkMount {
-    WorkMount(std::string p, MountMode m, bool keep) : path(std::move(p)), mode(m), persist(keep) {}
     std::string path;  ///< absolute and clean
     MountMode mode;
     bool persist;  ///< of an overlay: what was written can be had from outside (diff, commit)
 };
 
 struct BindMount {
-    BindMount(std::string s, std::string d, bool r)
-        : source(std::move(s)), destination(std::move(d)), read_only(r) {}
     std::string source;
     std::string destination;
     bool read_only;
@@ -33,7 +30,6 @@ struct BindMount {
 
 /// Which variables of the agent's environment runs get.
 struct EnvironmentFilter {
-    EnvironmentFilter() = default;
     bool allow = false;  ///< the names are those that pass; else those that do not
     std::vector<std::string> names;
 
@@ -42,7 +38,6 @@ struct EnvironmentFilter {
 
 /// Body of POST /v1/isolated/session (execd contract 9).
 struct IsolatedSessionRequest {
-    IsolatedSessionRequest() = default;
     IsolationProfile profile = IsolationProfile::strict;
     std::vector<WorkMount> mounts;  ///< at least one; the workspace first
     bool has_workspace = false;     ///< the first one was given as `workspace`
@@ -64,7 +59,6 @@ Result<IsolatedSessionRequest> parse_isolated_session_request(const json::value&
 
 /// Body of POST …/run.
 struct RunRequest {
-    RunRequest() = default;
     std::string code;
     std::vector<std::pair<std::string, std::string>> envs;
     std::chrono::milliseconds timeout{0};  ///< 0: none

@@ -2,7 +2,6 @@
 
 #include "agent/command/execution.hpp"
 #include "agent/ground/reply.hpp"
-#include "agent/isolated/shell_script.hpp"
 #include "agent/process/environment_file.hpp"
 #include "base/identifier.hpp"
 
@@ -154,7 +153,7 @@ Awaitable<void> supervise(Isolation& isolation, std::shared_ptr<IsolatedSession>
 
 }  // namespace
 
-Awaitable<void> run_foreground(const ProcessContext& context, Isolation& isolation,
+Awaitable<void> run_foreground(ProcessContext& context, Isolation& isolation,
                                std::shared_ptr<IsolatedSession> session, RunRequest request,
                                http::Exchange& exchange) {
     IsolatedSession::Turn turn = co_await IsolatedSession::take_turn(session);
@@ -178,7 +177,7 @@ Awaitable<void> run_foreground(const ProcessContext& context, Isolation& isolati
 }
 
 Awaitable<Result<std::shared_ptr<BackgroundRun>>> start_background_run(
-    const ProcessContext& context, Isolation& isolation, std::shared_ptr<IsolatedSession> session,
+    ProcessContext& context, Isolation& isolation, std::shared_ptr<IsolatedSession> session,
     RunRequest request) {
     if (session->over_limit) co_await isolation.account(session);
     Status runnable = check_runnable(*session);

@@ -17,7 +17,6 @@ namespace opensandbox::agent {
 
 /// One background run (execd contract 9).
 struct BackgroundRun {
-    BackgroundRun() = default;
     std::string id;
     Timestamp started_at{};
     std::optional<Timestamp> finished_at;
@@ -62,7 +61,6 @@ class IsolatedSession : public std::enable_shared_from_this<IsolatedSession> {
     [[nodiscard]] const SessionDirectory& directory() const { return directory_; }
     /// The deepest mount that a path lies in; empty for a foreign path.
     struct Place {
-        Place(std::string p, bool w) : path(std::move(p)), writable(w) {}
         std::string path;
         bool writable;
     };

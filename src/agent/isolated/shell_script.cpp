@@ -1,6 +1,5 @@
-#include "agent/isolated/shell_script.hpp"
-
 #include "agent/isolated/namespace_plan.hpp"
+#include "agent/isolated/run.hpp"
 #include "agent/session/shell_state.hpp"
 
 namespace opensandbox::agent {

@@ -29,7 +29,6 @@ Lines split(std::string_view text) {
 enum class Kind : char { keep = ' ', remove = '-', insert = '+' };
 
 struct Edit {
-    Edit(Kind k, std::string_view l) : kind(k), line(l) {}
     Kind kind;
     std::string_view line;
 };

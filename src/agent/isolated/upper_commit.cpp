@@ -1,6 +1,5 @@
 #include "agent/isolated/upper_commit.hpp"
 
-#include "agent/isolated/entry_copy.hpp"
 #include "agent/isolated/upper_changes.hpp"
 #include "base/unique_fd.hpp"
 

@@ -1,7 +1,6 @@
-#include "agent/isolated/upper_store.hpp"
-
 #include "agent/files/replacement_file.hpp"
 #include "agent/files/tree_walk.hpp"
+#include "agent/isolated/preparation.hpp"
 #include "base/identifier.hpp"
 #include "base/log.hpp"
 #include "base/remove_tree.hpp"

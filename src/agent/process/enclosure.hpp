@@ -9,7 +9,6 @@ namespace opensandbox::agent {
 
 /// The namespaces and limits that a process gets beyond those of the agent.
 struct Enclosure {
-    Enclosure() = default;
     std::vector<int> namespaces;     ///< borrowed descriptors, entered in this order
     std::uint64_t capabilities = 0;  ///< all that is kept, a bit for each number
     bool no_new_privileges = true;

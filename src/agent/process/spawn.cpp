@@ -158,13 +158,13 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int run_child(voi
 extern "C" int __clone(int (*)(void*), void*, int, void*, ...);
 constexpr auto clone_process = __clone;
 #else
-constexpr auto clone_process = ::clone;
+constexpr auto kCloneProcess = ::clone;
 #endif
 
 /// The child borrows our memory until it executes; only its stack is its own.
 __attribute__((no_sanitize("address", "undefined", "thread"))) pid_t
 borrow_memory(int (*child)(void*), char* stack, int flags, ChildPlan& plan) {
-    return clone_process(child, stack, CLONE_VM | CLONE_VFORK | SIGCHLD | flags, &plan);
+    return kCloneProcess(child, stack, CLONE_VM | CLONE_VFORK | SIGCHLD | flags, &plan);
 }
 
 /// A process is born into a pid namespace, it cannot move there: one enters, its child, which has

@@ -14,8 +14,6 @@ namespace opensandbox::agent {
 
 /// The user that a process runs as.
 struct Credentials {
-    Credentials(uid_t u, gid_t g, std::vector<gid_t> more)
-        : uid(u), gid(g), groups(std::move(more)) {}
     uid_t uid;
     gid_t gid;
     std::vector<gid_t> groups;  ///< all supplementary groups
@@ -23,15 +21,12 @@ struct Credentials {
 
 /// A program that may be there: its arguments and where to look for it, in order.
 struct Program {
-    Program(std::vector<std::string> arguments, std::vector<std::string> candidates)
-        : argv(std::move(arguments)), paths(std::move(candidates)) {}
     std::vector<std::string> argv;
     std::vector<std::string> paths;
 };
 
 /// What to start.
 struct SpawnRequest {
-    SpawnRequest() = default;
     std::vector<Program> programs;           ///< the first one that exists is started
     std::vector<std::string> environment;    ///< "NAME=value"
     std::string directory;                   ///< empty: the agent's own

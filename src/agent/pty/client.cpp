@@ -126,7 +126,7 @@ Awaitable<bool> PtyClient::replay_streams(std::uint64_t end) {
         if (!piece) break;
         std::uint64_t start = piece->next - piece->bytes.size();
         std::uint64_t size = std::min<std::uint64_t>(piece->bytes.size(), end - start);
-        bool sent = co_await send_piece(*piece, static_cast<std::size_t>(size));
+        bool sent = co_await send_piece(std::move(*piece), static_cast<std::size_t>(size));
         if (!sent) co_return false;
     }
     co_return true;
@@ -144,7 +144,7 @@ Awaitable<void> PtyClient::pass_output() {
         if (auto piece = session_->output().read(position_); piece && position_ < end) {
             std::uint64_t start = piece->next - piece->bytes.size();
             std::uint64_t size = std::min<std::uint64_t>(piece->bytes.size(), end - start);
-            bool sent = co_await send_piece(*piece, static_cast<std::size_t>(size));
+            bool sent = co_await send_piece(std::move(*piece), static_cast<std::size_t>(size));
             if (!sent) co_return;
         } else if (auto code = options_.viewer ? exit_ : session_->exit_code()) {
             co_await tell_exit(*code);
@@ -167,7 +167,7 @@ bool PtyClient::missed_output() const {
 }
 
 /// The first `size` bytes of a piece, or as much of them as fits into a frame.
-Awaitable<bool> PtyClient::send_piece(const Replay::Piece& piece, std::size_t size) {
+Awaitable<bool> PtyClient::send_piece(Replay::Piece piece, std::size_t size) {
     size = std::min(size, kMaxPiece);
     bool error = piece.kind == EventWriter::Stream::standard_error;
     std::string frame(1, error ? pty::kErrorOutput : pty::kOutput);
@@ -207,11 +207,11 @@ Awaitable<bool> PtyClient::send_binary(std::string bytes) {
     co_return sent.has_value();
 }
 
-Awaitable<void> PtyClient::fail(std::string_view code, std::string message) {
+Awaitable<void> PtyClient::fail(std::string code, std::string message) {
     bool sent = co_await send_text(pty::error_text(code, message));
     if (!sent) co_return;
     net::Deadline limit(executor_, kWriteLimit, [this] { socket_->abort(); });
-    co_await socket_->close(kCloseFailed, code);
+    co_await socket_->close(kCloseFailed, std::move(code));
     if (reading_) co_return;
     // Reading what the client still says spares it a reset before it has read ours.
     reading_ = true;

@@ -10,7 +10,6 @@ namespace opensandbox::agent {
 
 /// How a client wants to be connected (execd contract 8.2).
 struct PtyClientOptions {
-    PtyClientOptions() = default;
     PtyProcess::Mode mode = PtyProcess::Mode::terminal;
     std::uint64_t since = 0;  ///< offset of the first byte to replay
     bool takeover = false;
@@ -53,7 +52,7 @@ class PtyClient : public std::enable_shared_from_this<PtyClient> {
     Awaitable<bool> replay();
     Awaitable<bool> replay_streams(std::uint64_t end);
     Awaitable<void> pass_output();
-    Awaitable<bool> send_piece(const Replay::Piece& piece, std::size_t size);
+    Awaitable<bool> send_piece(Replay::Piece piece, std::size_t size);
     Awaitable<void> tell_exit(int code);
     [[nodiscard]] std::uint64_t output_end() const;
     [[nodiscard]] bool missed_output() const;
@@ -61,7 +60,7 @@ class PtyClient : public std::enable_shared_from_this<PtyClient> {
     Awaitable<bool> send_text(std::string text);
     Awaitable<bool> send_binary(std::string bytes);
     /// An error frame, then the end.
-    Awaitable<void> fail(std::string_view code, std::string message);
+    Awaitable<void> fail(std::string code, std::string message);
     Awaitable<void> handle(pty::Request request);
     Awaitable<void> refuse_writing();
     Awaitable<void> write_input(std::string bytes);

@@ -16,20 +16,19 @@ inline constexpr char kErrorOutput = 0x02;
 inline constexpr char kReplay = 0x03;
 
 /// Codes of error frames.
-inline constexpr std::string_view kSessionGone = "SESSION_GONE";
-inline constexpr std::string_view kStartFailed = "START_FAILED";
-inline constexpr std::string_view kStdinWriteFailed = "STDIN_WRITE_FAILED";
-inline constexpr std::string_view kInvalidFrame = "INVALID_FRAME";
-inline constexpr std::string_view kAlreadyConnected = "ALREADY_CONNECTED";
-inline constexpr std::string_view kTakenOver = "TAKEN_OVER";
-inline constexpr std::string_view kReadOnly = "READ_ONLY";
-inline constexpr std::string_view kNotRunning = "NOT_RUNNING";
-inline constexpr std::string_view kTooManyViewers = "TOO_MANY_VIEWERS";
+inline constexpr const char* kSessionGone = "SESSION_GONE";
+inline constexpr const char* kStartFailed = "START_FAILED";
+inline constexpr const char* kStdinWriteFailed = "STDIN_WRITE_FAILED";
+inline constexpr const char* kInvalidFrame = "INVALID_FRAME";
+inline constexpr const char* kAlreadyConnected = "ALREADY_CONNECTED";
+inline constexpr const char* kTakenOver = "TAKEN_OVER";
+inline constexpr const char* kReadOnly = "READ_ONLY";
+inline constexpr const char* kNotRunning = "NOT_RUNNING";
+inline constexpr const char* kTooManyViewers = "TOO_MANY_VIEWERS";
 
 /// What a client's frame asks for.
 struct Request {
     enum class Kind : unsigned char { nothing, input, resize, signal, ping, unknown };
-    explicit Request(Kind k) : kind(k) {}
     Kind kind;
     std::string data;  ///< the input, or the type that is unknown
     std::uint16_t columns = 0;

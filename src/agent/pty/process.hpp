@@ -3,11 +3,32 @@
 #include "agent/process/reaper.hpp"
 #include "agent/process/spawn.hpp"
 #include "agent/pty/input_queue.hpp"
-#include "agent/pty/terminal.hpp"
 #include "agent/stream/output_pipe.hpp"
 #include "agent/stream/replay.hpp"
+#include "base/error.hpp"
+#include "base/unique_fd.hpp"
+
+#include <cstdint>
 
 namespace opensandbox::agent {
+
+/// Columns and rows of a terminal.
+struct TerminalSize {
+    std::uint16_t columns;
+    std::uint16_t rows;
+};
+
+/// Both ends of a pseudo-terminal: the agent's and the process's.
+struct Terminal {
+    UniqueFd master;
+    UniqueFd slave;
+};
+
+/// Opens one of `size`, for UTF-8. Fails where the sandbox has no devpts or no terminal is left.
+Result<Terminal> open_terminal(TerminalSize size);
+
+/// Sets the size; the foreground processes get SIGWINCH when it changed.
+Status resize_terminal(int master, TerminalSize size);
 
 /// One run of a session's shell: the process and what connects it, a terminal or three pipes.
 class PtyProcess {
@@ -46,7 +67,6 @@ class PtyProcess {
 
   private:
     struct Output {
-        Output(EventWriter::Stream k, OutputPipe p) : kind(k), pipe(std::move(p)) {}
         EventWriter::Stream kind;
         OutputPipe pipe;
     };

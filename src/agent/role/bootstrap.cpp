@@ -1,5 +1,3 @@
-#include "agent/role/bootstrap.hpp"
-
 #include "agent/files/replacement_file.hpp"
 #include "agent/ground/clone3_filter.hpp"
 #include "agent/process/spawn.hpp"

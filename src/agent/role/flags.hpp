@@ -10,7 +10,6 @@ namespace opensandbox::agent {
 
 /// What the command line of the `exec` role asks for.
 struct Invocation {
-    Invocation() = default;
     AgentOptions options;
     int log_level = 6;     ///< syslog-like: 3 error, 4 warning, 5 and 6 info, 7 debug
     std::string log_file;  ///< empty: standard output

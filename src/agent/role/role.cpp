@@ -2,7 +2,6 @@
 
 #include "agent/ground/clone3_filter.hpp"
 #include "agent/ground/log_file.hpp"
-#include "agent/role/bootstrap.hpp"
 #include "agent/role/flags.hpp"
 #include "base/log.hpp"
 #include "base/program_text.hpp"

@@ -1,12 +1,19 @@
 #pragma once
 
 #include "agent/process/environment.hpp"
-#include "agent/session/session_run.hpp"
 #include "json/document.hpp"
 
+#include <chrono>
 #include <string>
 
 namespace opensandbox::agent {
+
+/// What a run of a session asks for.
+struct SessionRequest {
+    std::string text;                     ///< for the shell, without NUL
+    std::string directory;                ///< for this run only: absolute without links, or empty
+    std::chrono::milliseconds timeout{};  ///< from its start
+};
 
 /// The members of a body of POST /session: the directory as requested, empty for none.
 /// `invalid_argument` names the member and the rule. Pure.

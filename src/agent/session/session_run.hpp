@@ -2,6 +2,7 @@
 
 #include "agent/process/reaper.hpp"
 #include "agent/process/spawn.hpp"
+#include "agent/session/request.hpp"
 #include "agent/session/shell_state.hpp"
 #include "agent/stream/event_pump.hpp"
 
@@ -12,14 +13,6 @@
 #include <string>
 
 namespace opensandbox::agent {
-
-/// What a run of a session asks for.
-struct SessionRequest {
-    SessionRequest() = default;
-    std::string text;                     ///< for the shell, without NUL
-    std::string directory;                ///< for this run only: absolute without links, or empty
-    std::chrono::milliseconds timeout{};  ///< from its start
-};
 
 /// One run of a session: a shell of its own, its stream of events, and the state that it leaves.
 class SessionRun : public std::enable_shared_from_this<SessionRun> {

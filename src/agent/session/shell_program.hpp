@@ -12,7 +12,6 @@ namespace opensandbox::agent {
 /// It reads the program from descriptor 3 and writes its state to descriptor 4, which no process
 /// that the text starts can see.
 struct ShellProgram {
-    ShellProgram() = default;
     ShellKind kind = ShellKind::bash;
     const ShellState* state = nullptr;  ///< null in a session's first run
     std::string directory;              ///< for this run only; absolute without links; may be empty

@@ -13,7 +13,6 @@ enum class ShellKind : unsigned char { bash, posix };
 /// All that a shell hands over to the one that goes on after it: texts that a shell of the same
 /// kind wrote and reads back. Bytes without NUL, opaque but for the directory.
 struct ShellState {
-    ShellState() = default;
     std::string directory;
     std::string flags;      ///< of "euvx": options that act on whatever else restores the state
     std::string last;       ///< commands that come after all others

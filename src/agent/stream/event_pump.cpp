@@ -213,7 +213,7 @@ bool EventPump::arm_outputs() {
     return ready;
 }
 
-Awaitable<void> EventPump::wait_for_more(const std::shared_ptr<Turn>& turn) {
+Awaitable<void> EventPump::wait_for_more(std::shared_ptr<Turn> turn) {
     if (arm_outputs() || (finished() && posted_.empty())) co_return;
     auto due = next_ping_;
     for (Output& output : outputs_) {

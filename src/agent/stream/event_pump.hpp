@@ -76,7 +76,6 @@ class EventPump : public std::enable_shared_from_this<EventPump> {
     };
     /// Whoever runs the loop, with or without a reader; a newer one takes its place.
     struct Turn {
-        explicit Turn(std::shared_ptr<net::Event> w) : wake(std::move(w)) {}
         std::shared_ptr<net::Event> wake;
     };
 
@@ -92,7 +91,7 @@ class EventPump : public std::enable_shared_from_this<EventPump> {
     void write_end();
     /// Asks to be woken by output; true when some can be read already.
     bool arm_outputs();
-    Awaitable<void> wait_for_more(const std::shared_ptr<Turn>& turn);
+    Awaitable<void> wait_for_more(std::shared_ptr<Turn> turn);
     /// Pings and unfinished lines that are due.
     void do_timed_work();
 

@@ -39,10 +39,10 @@ void OutputLog::append(std::string_view bytes, Timestamp at) {
     const std::uint64_t total = total_ + text.size();
     bool good = write_at(file_.get(), &total, sizeof total, offsetof(Header, begun));
     std::string_view rest = text;
-    if (rest.size() > capacity) rest.remove_prefix(rest.size() - capacity);
+    if (rest.size() > kCapacity) rest.remove_prefix(rest.size() - kCapacity);
     for (std::uint64_t place = total - rest.size(); good && !rest.empty();) {
-        const std::uint64_t at_ring = place % capacity;
-        const std::size_t size = std::min<std::uint64_t>(rest.size(), capacity - at_ring);
+        const std::uint64_t at_ring = place % kCapacity;
+        const std::size_t size = std::min<std::uint64_t>(rest.size(), kCapacity - at_ring);
         good = write_at(file_.get(), rest.data(), size, sizeof(Header) + at_ring);
         rest.remove_prefix(size);
         place += size;
@@ -55,12 +55,12 @@ void OutputLog::append(std::string_view bytes, Timestamp at) {
 Result<std::string> OutputLog::read(int file) {
     Header before;
     if (!read_at(file, &before, sizeof before, 0)) return std::string();
-    const std::uint64_t kept = std::min(before.done, capacity);
+    const std::uint64_t kept = std::min(before.done, kCapacity);
     std::string text(kept, '\0');
     const std::uint64_t first = before.done - kept;
     for (std::uint64_t place = first; place < before.done;) {
-        const std::uint64_t at_ring = place % capacity;
-        const std::uint64_t size = std::min(before.done - place, capacity - at_ring);
+        const std::uint64_t at_ring = place % kCapacity;
+        const std::uint64_t size = std::min(before.done - place, kCapacity - at_ring);
         if (!read_at(file, text.data() + (place - first), size, sizeof(Header) + at_ring)) {
             return Error::from_errno(errno, "read the output");
         }
@@ -69,7 +69,7 @@ Result<std::string> OutputLog::read(int file) {
     Header after;
     if (!read_at(file, &after, sizeof after, 0)) return std::string();
     // Overwritten meanwhile, perhaps half.
-    std::uint64_t valid_from = after.begun > capacity ? after.begun - capacity : 0;
+    std::uint64_t valid_from = after.begun > kCapacity ? after.begun - kCapacity : 0;
     if (valid_from < first) valid_from = first;
     text.erase(0, std::min<std::uint64_t>(valid_from - first, text.size()));
     if (valid_from > 0) {

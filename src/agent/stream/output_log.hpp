@@ -15,7 +15,7 @@ namespace opensandbox::agent {
 class OutputLog {
   public:
     /// Bytes kept.
-    static constexpr std::uint64_t capacity = 256 * 1024;
+    static constexpr std::uint64_t kCapacity = 256 * 1024;
 
     OutputLog() = default;
     /// An empty file, open for writing; without one everything is dropped.

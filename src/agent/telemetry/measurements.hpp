@@ -25,15 +25,12 @@ class Measurements {
 
   private:
     struct RequestKind {
-        RequestKind(std::string m, std::string r, int s)
-            : method(std::move(m)), route(std::move(r)), status(s) {}
         auto operator<=>(const RequestKind&) const = default;
         std::string method;
         std::string route;
         int status;
     };
     struct OperationKind {
-        OperationKind(std::string o, bool s) : operation(std::move(o)), success(s) {}
         auto operator<=>(const OperationKind&) const = default;
         std::string operation;
         bool success;

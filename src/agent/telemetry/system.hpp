@@ -22,7 +22,6 @@ std::int64_t count_sockets(std::string_view text, bool established);
 
 /// The figures of the whole sandbox at one moment.
 struct SystemSample {
-    SystemSample() = default;
     std::int64_t processes = 0;
     Usage usage;
     std::chrono::steady_clock::time_point at{};

@@ -2,9 +2,8 @@
 
 #include "agent/files/replacement_file.hpp"
 #include "agent/process/spawn.hpp"
-#include "agent/trust/java_stores.hpp"
 #include "agent/trust/public_file.hpp"
-#include "agent/trust/system_store.hpp"
+#include "agent/trust/stores.hpp"
 #include "base/log.hpp"
 #include "trust/certificates.hpp"
 #include "trust/java_trust_store.hpp"

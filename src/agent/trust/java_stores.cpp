@@ -1,9 +1,8 @@
-#include "agent/trust/java_stores.hpp"
-
 #include "agent/process/spawn.hpp"
 #include "agent/trust/public_file.hpp"
+#include "agent/trust/stores.hpp"
 #include "trust/certificates.hpp"
-#include "trust/java_key_store.hpp"
+#include "trust/java_trust_store.hpp"
 
 #include <algorithm>
 #include <array>

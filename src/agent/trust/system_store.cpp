@@ -1,6 +1,5 @@
-#include "agent/trust/system_store.hpp"
-
 #include "agent/trust/public_file.hpp"
+#include "agent/trust/stores.hpp"
 #include "trust/certificates.hpp"
 
 #include <openssl/x509.h>

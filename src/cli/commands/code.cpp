@@ -1,7 +1,7 @@
 #include "base/scope_exit.hpp"
 #include "cli/code_input.hpp"
 #include "cli/invocation.hpp"
-#include "cli/remote_code.hpp"
+#include "cli/remote_run.hpp"
 #include "net/task.hpp"
 #include "sdk/stdio/standard_streams.hpp"
 

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <memory>
 
 namespace opensandbox::cli {
 
@@ -125,12 +126,13 @@ Awaitable<sdk::Result<CopyPlan>> plan_download(sdk::Files files, std::string rem
     co_return plan;
 }
 
-Awaitable<sdk::Status> upload_all(sdk::Files files, const CopyPlan& plan, CopyProgress& progress) {
-    if (!plan.directories.empty()) {
-        auto made = co_await files.make_directories(plan.directories);
+Awaitable<sdk::Status> upload_all(sdk::Files files, std::shared_ptr<const CopyPlan> plan,
+                                  CopyProgress& progress) {
+    if (!plan->directories.empty()) {
+        auto made = co_await files.make_directories(plan->directories);
         if (!made) co_return made.error();
     }
-    for (const auto& item : plan.files) {
+    for (const auto& item : plan->files) {
         auto source = sdk::read_file(item.from);
         if (!source) co_return source.error();
         sdk::Permissions permissions(item.mode == 0 ? 0600U : item.mode);
@@ -141,14 +143,14 @@ Awaitable<sdk::Status> upload_all(sdk::Files files, const CopyPlan& plan, CopyPr
     co_return sdk::Status();
 }
 
-Awaitable<sdk::Status> download_all(sdk::Files files, const CopyPlan& plan,
+Awaitable<sdk::Status> download_all(sdk::Files files, std::shared_ptr<const CopyPlan> plan,
                                     CopyProgress& progress) {
-    for (const auto& directory : plan.directories) {
+    for (const auto& directory : plan->directories) {
         std::error_code failed;
         fs::create_directories(directory, failed);
         if (failed) co_return file_error(directory, failed);
     }
-    for (const auto& item : plan.files) {
+    for (const auto& item : plan->files) {
         auto file = sdk::FileWriter::create(item.to);
         if (!file) co_return file.error();
         auto size = co_await files.download(item.from, **file, progress.of_next());
@@ -163,8 +165,7 @@ Awaitable<sdk::Status> download_all(sdk::Files files, const CopyPlan& plan,
 }
 
 /// Where a copy to `to` goes: into it when it is a directory or is written as one.
-Awaitable<sdk::Result<std::string>> remote_target(sdk::Files files, const CopyPlace& from,
-                                                  const CopyPlace& to) {
+Awaitable<sdk::Result<std::string>> remote_target(sdk::Files files, CopyPlace from, CopyPlace to) {
     if (to.path.ends_with('/')) co_return join(to.path, last_part(from.path));
     std::vector<std::string> paths(1, to.path);
     auto info = co_await files.info(std::move(paths));
@@ -221,10 +222,10 @@ Awaitable<Outcome> copy(Invocation& invocation) {
         plan.emplace(plan_upload(from->path, target));
     }
     if (!*plan) co_return plan->error();
-    const CopyPlan& what = **plan;
+    const auto what = std::make_shared<const CopyPlan>(std::move(**plan));
     sdk::Status done;
     {
-        CopyProgress progress(invocation.terminal(), last_part(from->path), what.size);
+        CopyProgress progress(invocation.terminal(), last_part(from->path), what->size);
         if (from->remote()) {
             done = co_await download_all(files, what, progress);
         } else {
@@ -233,7 +234,7 @@ Awaitable<Outcome> copy(Invocation& invocation) {
     }
     if (!done) co_return done.error();
     const std::string shown = from->remote() ? target : id + ":" + target;
-    co_return report(invocation, what, arguments.one("FROM"), shown);
+    co_return report(invocation, *what, arguments.one("FROM"), shown);
 }
 
 }  // namespace

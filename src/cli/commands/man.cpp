@@ -1,6 +1,6 @@
 #include "base/error.hpp"
+#include "cli/help.hpp"
 #include "cli/invocation.hpp"
-#include "cli/man_page.hpp"
 #include "version.hpp"
 
 #include <filesystem>

@@ -53,7 +53,6 @@ Awaitable<void> pass_on(http::Exchange& exchange, http::Client& client, sdk::Rou
 
 /// What listens for one mapping.
 struct Forwarded {
-    Forwarded() = default;
     std::shared_ptr<net::Listener> listener;
     std::unique_ptr<http::Client> client;
     std::unique_ptr<http::Server> server;

@@ -19,7 +19,6 @@ constexpr std::chrono::seconds kRenewEvery = 3min;
 constexpr std::chrono::seconds kGrace = 60s;
 
 struct RunRequest {
-    RunRequest() = default;
     sdk::CreateOptions create;
     sdk::CommandRequest command;
     bool keep = false;

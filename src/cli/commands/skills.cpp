@@ -1,5 +1,6 @@
+#include "cli/skills/skills.hpp"
+
 #include "cli/invocation.hpp"
-#include "cli/skills/installation.hpp"
 #include "sdk/document/describe.hpp"
 
 #include <cstdlib>

@@ -1,10 +1,9 @@
-#include "cli/skills/installation.hpp"
-
 #include "base/error.hpp"
 #include "base/identifier.hpp"
 #include "base/scope_exit.hpp"
 #include "base/unique_fd.hpp"
 #include "cli/skills/marked_block.hpp"
+#include "cli/skills/skills.hpp"
 #include "sdk/stdio/write_fully.hpp"
 #include "sdk/transport.hpp"
 

@@ -1,4 +1,4 @@
-#include "cli/skills/skill.hpp"
+#include "cli/skills/skills.hpp"
 
 #include <algorithm>
 #include <array>

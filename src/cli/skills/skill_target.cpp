@@ -1,4 +1,4 @@
-#include "cli/skills/skill_target.hpp"
+#include "cli/skills/skills.hpp"
 
 #include <algorithm>
 #include <array>

@@ -134,6 +134,8 @@ void Auditor::tell_omitted() {
     }
 }
 
+namespace {
+
 Awaitable<void> read_packets(net::PacketLog& packets,
                              std::function<void(const net::LoggedPacket& packet)> seen) {
     while (true) {
@@ -146,6 +148,20 @@ Awaitable<void> read_packets(net::PacketLog& packets,
         log::warn("the log of refused packets failed", {{"error", packet.error().message()}});
         co_await net::sleep_for(std::chrono::seconds(1));
     }
+}
+
+}  // namespace
+
+std::unique_ptr<net::PacketLog> follow_packets(
+    const asio::any_io_executor& executor, std::uint16_t group,
+    std::function<void(const net::LoggedPacket& packet)> seen) {
+    auto opened = net::PacketLog::open(executor, group);
+    if (!opened) {
+        log::warn("refused packets are not told of", {{"error", opened.error().message()}});
+        return nullptr;
+    }
+    net::spawn(executor, read_packets(**opened, std::move(seen)), "refused packets");
+    return std::move(*opened);
 }
 
 }  // namespace opensandbox::egress

@@ -17,7 +17,6 @@
 namespace opensandbox::egress {
 
 struct AuditSettings {
-    AuditSettings() = default;
     std::string sandbox_id;
     double lines_per_second = 20;  ///< of each source: names, packets, requests
     double line_burst = 200;
@@ -67,8 +66,10 @@ class Auditor final : public InterceptAudit {
     std::uint64_t lost_packets_ = 0;
 };
 
-/// Reads a packet log, which is borrowed, until it is closed.
-Awaitable<void> read_packets(net::PacketLog& packets,
-                             std::function<void(const net::LoggedPacket& packet)> seen);
+/// Reads the packet log of a group until it is closed; null, with a warning, when there is none.
+/// Once closed it is still needed while handlers of the loop are ready.
+std::unique_ptr<net::PacketLog> follow_packets(
+    const asio::any_io_executor& executor, std::uint16_t group,
+    std::function<void(const net::LoggedPacket& packet)> seen);
 
 }  // namespace opensandbox::egress

@@ -40,7 +40,6 @@ class DenialLog {
     const DenialRecord& add(DenialRecord record);
 
     struct Page {
-        Page() = default;
         std::vector<DenialRecord> records;  ///< oldest first
         std::uint64_t next = 0;             ///< for `since` of the next page
         std::uint64_t lost = 0;             ///< behind `since`, but no longer kept

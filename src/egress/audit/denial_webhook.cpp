@@ -42,9 +42,9 @@ struct DenialWebhook::State {
 
     bool repeated(const std::string& name, Clock::time_point now);
     static Awaitable<void> run(std::shared_ptr<State> self);
-    Awaitable<bool> deliver(const std::string& body);
+    Awaitable<bool> deliver(std::string body);
     /// The status; an error when there was no answer.
-    Awaitable<Result<int>> attempt(const std::string& body);
+    Awaitable<Result<int>> attempt(std::string body);
 
     asio::any_io_executor executor;
     WebhookSettings settings;
@@ -69,17 +69,17 @@ bool DenialWebhook::State::repeated(const std::string& name, Clock::time_point n
     return false;
 }
 
-Awaitable<Result<int>> DenialWebhook::State::attempt(const std::string& body) {
+Awaitable<Result<int>> DenialWebhook::State::attempt(std::string body) {
     Post post;
     post.origin = origin;
     post.target = target;
     post.fields.set("Content-Type", "application/json");
-    post.body = body;
+    post.body = std::move(body);
     post.timeout = settings.timeout;
-    co_return co_await send_post(executor, settings.connect, post);
+    co_return co_await send_post(executor, settings.connect, std::move(post));
 }
 
-Awaitable<bool> DenialWebhook::State::deliver(const std::string& body) {
+Awaitable<bool> DenialWebhook::State::deliver(std::string body) {
     for (std::size_t attempts = 0;; ++attempts) {
         const Result<int> status = co_await attempt(body);
         if (stopped) co_return false;
@@ -98,9 +98,9 @@ Awaitable<bool> DenialWebhook::State::deliver(const std::string& body) {
 
 Awaitable<void> DenialWebhook::State::run(std::shared_ptr<State> self) {
     while (!self->queue.empty() && !self->stopped) {
-        const std::string body = std::move(self->queue.front());
+        std::string body = std::move(self->queue.front());
         self->queue.pop_front();
-        const bool delivered = co_await self->deliver(body);
+        const bool delivered = co_await self->deliver(std::move(body));
         ++(delivered ? self->counts.delivered : self->counts.failed);
     }
     self->running = false;

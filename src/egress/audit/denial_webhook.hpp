@@ -16,7 +16,6 @@
 namespace opensandbox::egress {
 
 struct WebhookSettings {
-    WebhookSettings() = default;
     std::string url;  ///< http or https, may have a query
     std::string sandbox_id;
     std::chrono::milliseconds timeout{5000};  ///< of one attempt

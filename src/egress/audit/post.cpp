@@ -19,8 +19,7 @@ Awaitable<Result<std::unique_ptr<net::Stream>>> connect_plainly(http::Origin ori
     co_return co_await net::connect_tcp(origin.host, origin.port, kConnect);
 }
 
-Awaitable<Result<int>> send_post(asio::any_io_executor executor, const ConnectOrigin& connect,
-                                 const Post& post) {
+Awaitable<Result<int>> send_post(asio::any_io_executor executor, ConnectOrigin connect, Post post) {
     std::string bytes;
     http::append_request_line(bytes, "POST", post.target);
     http::append_field(bytes, "Host", host_and_port(post.origin.host, post.origin.port));
@@ -28,7 +27,7 @@ Awaitable<Result<int>> send_post(asio::any_io_executor executor, const ConnectOr
     http::append_field(bytes, "Content-Length", std::to_string(post.body.size()));
     http::append_field(bytes, "Connection", "close");
     bytes += "\r\n" + post.body;
-    auto stream = co_await connect(post.origin);
+    auto stream = co_await connect(std::move(post.origin));
     if (!stream) co_return stream.error();
     net::Stream& raw = **stream;
     http::ClientConnection connection(std::move(*stream), false);

@@ -20,7 +20,6 @@ Awaitable<Result<std::unique_ptr<net::Stream>>> connect_plainly(http::Origin ori
 
 /// One request on a connection of its own.
 struct Post {
-    Post() = default;
     http::Origin origin;
     std::string target;   ///< path and query
     http::Fields fields;  ///< beside those that say where it goes and how long it is
@@ -29,7 +28,6 @@ struct Post {
 };
 
 /// The status of the answer; an error when there was none in time.
-Awaitable<Result<int>> send_post(asio::any_io_executor executor, const ConnectOrigin& connect,
-                                 const Post& post);
+Awaitable<Result<int>> send_post(asio::any_io_executor executor, ConnectOrigin connect, Post post);
 
 }  // namespace opensandbox::egress

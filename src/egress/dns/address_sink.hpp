@@ -9,8 +9,6 @@
 namespace opensandbox::egress::dns {
 
 struct LearnedAddress {
-    LearnedAddress() = default;
-    LearnedAddress(boost::asio::ip::address a, std::chrono::seconds l) : address(a), lifetime(l) {}
     boost::asio::ip::address address;
     std::chrono::seconds lifetime{};  ///< from now
     friend bool operator==(const LearnedAddress&, const LearnedAddress&) = default;

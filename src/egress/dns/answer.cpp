@@ -17,7 +17,7 @@ using net::dns::ResourceRecord;
 using net::dns::Response;
 namespace codec = net::dns;
 
-constexpr std::size_t max_aliases = 16;
+constexpr std::size_t kMaxAliases = 16;
 
 Error unfit(std::string_view what) {
     return {ErrorCode::protocol, "dns answer: " + std::string(what)};
@@ -60,7 +60,7 @@ Chain follow(const Response& response) {
         std::string next = codec::lower_case(codec::target_of(*alias));
         const bool seen =
             std::find(chain.names.begin(), chain.names.end(), next) != chain.names.end();
-        if (seen || chain.names.size() > max_aliases) {
+        if (seen || chain.names.size() > kMaxAliases) {
             chain.endless = true;
             return chain;
         }
@@ -93,18 +93,18 @@ bool belongs(const ResourceRecord& record, const Response& response, const Chain
 }
 
 bool proves_absence(const ResourceRecord& record, bool dnssec) {
-    constexpr std::uint16_t type_nsec = 47;
-    constexpr std::uint16_t type_nsec3 = 50;
+    constexpr std::uint16_t kTypeNsec = 47;
+    constexpr std::uint16_t kTypeNsec3 = 50;
     if (record.dns_class != codec::kClassInternet) return false;
     if (record.type == codec::kTypeSoa) return true;
-    return dnssec && (record.type == codec::kTypeRrsig || record.type == type_nsec ||
-                      record.type == type_nsec3);
+    return dnssec && (record.type == codec::kTypeRrsig || record.type == kTypeNsec ||
+                      record.type == kTypeNsec3);
 }
 
 std::uint32_t seconds(std::chrono::seconds value) {
-    constexpr std::chrono::seconds::rep most = std::numeric_limits<std::int32_t>::max();
+    constexpr std::chrono::seconds::rep kMost = std::numeric_limits<std::int32_t>::max();
     return static_cast<std::uint32_t>(
-        std::clamp<std::chrono::seconds::rep>(value.count(), 0, most));
+        std::clamp<std::chrono::seconds::rep>(value.count(), 0, kMost));
 }
 
 /// RFC 2308 section 5: by the SOA record; not at all without one.

@@ -14,8 +14,6 @@
 namespace opensandbox::egress::dns {
 
 struct AnswerAddress {
-    AnswerAddress() = default;
-    AnswerAddress(boost::asio::ip::address a, std::uint32_t t) : address(a), ttl(t) {}
     boost::asio::ip::address address;
     std::uint32_t ttl = 0;  ///< seconds
 };
@@ -23,7 +21,6 @@ struct AnswerAddress {
 /// What an upstream said, cleaned and ready to be sent to any client: only records that belong to
 /// the question and the names it leads to, no additional section, no address hints.
 struct Answer {
-    Answer() = default;
     std::string wire;  ///< the message with id 0 and without OPT record
     std::vector<std::uint16_t> ttl_offsets;
     std::size_t question_end = 0;
@@ -35,7 +32,6 @@ struct Answer {
 };
 
 struct AnswerRules {
-    AnswerRules() = default;
     CacheSettings bounds;
     bool strip_ech = true;
     bool dnssec = false;  ///< the client asked for DNSSEC records
@@ -49,7 +45,6 @@ Result<std::shared_ptr<const Answer>> make_answer(net::dns::Response response,
 using AddressFilter = std::function<bool(const boost::asio::ip::address&)>;
 
 struct FilteredAnswer {
-    FilteredAnswer() = default;
     std::shared_ptr<const Answer> answer;
     std::size_t removed = 0;
     bool emptied = false;  ///< nothing that was asked for is left

@@ -12,9 +12,9 @@ namespace {
 
 namespace ip = boost::asio::ip;
 
-constexpr std::size_t control_size = 256;
+constexpr std::size_t kControlSize = 256;
 /// The reading half of IPV6_RECVPKTINFO for streams; the C library names it only on request.
-constexpr int ipv6_2292_packet_options = 6;
+constexpr int kIpv62292PacketOptions = 6;
 
 ip::address address4(const in_addr& address) {
     return ip::address_v4(ntohl(address.s_addr));
@@ -77,7 +77,7 @@ void read_arrival(const msghdr& message, Arrival& arrival) {
 Arrival connection_arrival(int socket) {
     Arrival arrival;
     arrival.tcp = true;
-    alignas(cmsghdr) std::array<char, control_size> control{};
+    alignas(cmsghdr) std::array<char, kControlSize> control{};
     sockaddr_storage storage{};
     socklen_t size = sizeof storage;
     if (::getsockname(socket, reinterpret_cast<sockaddr*>(&storage), &size) == 0) {
@@ -87,7 +87,7 @@ Arrival connection_arrival(int socket) {
     socklen_t length = control.size();
     const bool six = storage.ss_family == AF_INET6;
     const int failed =
-        six ? ::getsockopt(socket, IPPROTO_IPV6, ipv6_2292_packet_options, control.data(), &length)
+        six ? ::getsockopt(socket, IPPROTO_IPV6, kIpv62292PacketOptions, control.data(), &length)
             : ::getsockopt(socket, IPPROTO_IP, IP_PKTOPTIONS, control.data(), &length);
     if (failed == 0) {
         msghdr message{};

@@ -14,7 +14,6 @@ namespace opensandbox::egress::dns {
 
 /// How a query came in.
 struct Arrival {
-    Arrival() = default;
     unsigned interface = 0;          ///< index of the incoming one; 0 when unknown
     boost::asio::ip::address local;  ///< asked for, after destination translation
     boost::asio::ip::address peer;

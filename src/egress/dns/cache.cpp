@@ -6,12 +6,12 @@ namespace opensandbox::egress::dns {
 
 namespace {
 
-constexpr std::size_t max_learned = 4096;
+constexpr std::size_t kMaxLearned = 4096;
 /// Nodes of the list and the table, control blocks, a few clients.
-constexpr std::size_t overhead = 256;
+constexpr std::size_t kOverhead = 256;
 
 std::size_t size_of(const CacheKey& key, const Answer& answer) {
-    std::size_t size = overhead + sizeof(CacheEntry) + sizeof(Answer) + key.name.size() +
+    std::size_t size = kOverhead + sizeof(CacheEntry) + sizeof(Answer) + key.name.size() +
                        answer.wire.size() + answer.ttl_offsets.size() * sizeof(std::uint16_t) +
                        answer.addresses.size() * sizeof(AnswerAddress);
     for (const std::string& name : answer.chain)
@@ -53,7 +53,7 @@ void CacheEntry::set_learned(ClientId client, std::uint64_t generation, Time unt
     const Learned learned{client, generation, until};
     if (holds(at, client)) {
         learned_[at] = learned;
-    } else if (learned_.size() < max_learned) {
+    } else if (learned_.size() < kMaxLearned) {
         learned_.insert(learned_.begin() + static_cast<std::ptrdiff_t>(at), learned);
     }
 }

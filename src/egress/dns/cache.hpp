@@ -15,7 +15,6 @@ namespace opensandbox::egress::dns {
 
 /// What makes two queries one.
 struct CacheKey {
-    CacheKey() = default;
     std::string_view name;  ///< as Gate gets it; whoever keeps the key keeps the name
     std::uint16_t type = 0;
     bool dnssec = false;

@@ -6,7 +6,7 @@ namespace opensandbox::egress::dns {
 
 namespace {
 
-constexpr std::chrono::seconds quiet{120};
+constexpr std::chrono::seconds kQuiet{120};
 
 }  // namespace
 
@@ -44,7 +44,7 @@ void Turn::release() {
 }
 
 std::shared_ptr<ClientShare> Clients::share(ClientId client, Time now) {
-    if (now - swept_ >= quiet) sweep(now);
+    if (now - swept_ >= kQuiet) sweep(now);
     auto& share = shares_[client];
     if (!share) share = std::make_shared<ClientShare>();
     return share;
@@ -64,8 +64,8 @@ void Clients::sweep(Time now) {
     swept_ = now;
     std::erase_if(shares_, [&](const auto& each) {
         const ClientShare& share = *each.second;
-        return each.second.use_count() == 1 && now - share.queries.last() >= quiet &&
-               now - share.forwarded.last() >= quiet && share.spread.idle(now);
+        return each.second.use_count() == 1 && now - share.queries.last() >= kQuiet &&
+               now - share.forwarded.last() >= kQuiet && share.spread.idle(now);
     });
 }
 

@@ -12,7 +12,6 @@ namespace opensandbox::egress::dns {
 
 /// What one client has used of its share.
 struct ClientShare {
-    ClientShare() = default;
     RateLimit queries;
     RateLimit forwarded;
     NameSpread spread;

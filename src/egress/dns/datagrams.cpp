@@ -11,7 +11,7 @@ namespace opensandbox::egress::dns {
 namespace {
 
 /// Either kind of packet information; large enough also for both.
-constexpr std::size_t datagram_control_size =
+constexpr std::size_t kDatagramControlSize =
     CMSG_SPACE(sizeof(in6_pktinfo)) + CMSG_SPACE(sizeof(in_pktinfo));
 
 /// Control data that makes our address the source; returns its size.
@@ -46,7 +46,7 @@ std::size_t write_source(const Arrival& arrival, char* control) {
 
 struct Datagrams::Buffers {
     struct alignas(cmsghdr) Control {
-        std::array<char, datagram_control_size> bytes{};
+        std::array<char, kDatagramControlSize> bytes{};
     };
     std::array<mmsghdr, kBatch> received{};
     std::array<iovec, kBatch> received_parts{};
@@ -74,7 +74,7 @@ std::size_t Datagrams::receive(int socket) {
         head.msg_iov = &b.received_parts[i];
         head.msg_iovlen = 1;
         head.msg_control = b.controls[i].bytes.data();
-        head.msg_controllen = datagram_control_size;
+        head.msg_controllen = kDatagramControlSize;
     }
     const int count = ::recvmmsg(socket, b.received.data(), kBatch, MSG_DONTWAIT, nullptr);
     if (count <= 0) return 0;
@@ -135,7 +135,7 @@ void Datagrams::flush(int socket) {
 }
 
 void send_back(int socket, const ReturnPath& path, std::string_view message) {
-    alignas(cmsghdr) std::array<char, datagram_control_size> control{};
+    alignas(cmsghdr) std::array<char, kDatagramControlSize> control{};
     sockaddr_storage peer = path.peer;
     iovec part{const_cast<char*>(message.data()), message.size()};
     msghdr head{};

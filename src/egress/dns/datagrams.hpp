@@ -12,7 +12,6 @@ namespace opensandbox::egress::dns {
 
 /// Where a datagram came from and by which of our addresses, so that the reply leaves from there.
 struct ReturnPath {
-    ReturnPath() = default;
     sockaddr_storage peer{};
     socklen_t peer_size = 0;
     Arrival arrival;

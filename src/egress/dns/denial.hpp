@@ -10,7 +10,6 @@ namespace opensandbox::egress::dns {
 
 /// A query that was not answered as asked, because of policy or of a limit.
 struct Denial {
-    Denial() = default;
     ClientId client = 0;
     std::string name;  ///< as Gate gets it
     std::uint16_t type = 0;

@@ -80,7 +80,7 @@ Awaitable<std::shared_ptr<CacheEntry>> Forwarder::ask_once(std::shared_ptr<Forwa
                    "dns: a question");
     }
     while (!flight->done)
-        co_await flight->landed.async_wait(as_tuple_awaitable);
+        co_await flight->landed.async_wait(kAsTupleAwaitable);
     co_return flight->entry;
 }
 

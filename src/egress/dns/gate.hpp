@@ -22,7 +22,6 @@ class VerdictScope {
 
 /// What policy says of a name.
 struct Verdict {
-    Verdict() = default;
     bool allowed = false;
     /// A rule names exactly this name: the limits against tunnelling do not hold for it.
     bool exact = false;

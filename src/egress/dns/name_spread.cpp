@@ -7,8 +7,8 @@ namespace opensandbox::egress::dns {
 
 namespace {
 
-constexpr std::size_t max_domains = 256;
-constexpr std::chrono::seconds window{60};
+constexpr std::size_t kMaxDomains = 256;
+constexpr std::chrono::seconds kWindow{60};
 
 }  // namespace
 
@@ -17,11 +17,11 @@ bool NameSpread::admit(std::string_view domain, std::string_view name, std::size
     if (limit == 0) return true;
     auto found = domains_.find(std::string(domain));
     if (found == domains_.end()) {
-        if (domains_.size() >= max_domains) make_room();
+        if (domains_.size() >= kMaxDomains) make_room();
         found = domains_.emplace(std::string(domain), Domain{now, {}}).first;
     }
     Domain& counted = found->second;
-    if (now - counted.start >= window) {
+    if (now - counted.start >= kWindow) {
         counted.start = now;
         counted.names.clear();
     }
@@ -34,7 +34,7 @@ bool NameSpread::admit(std::string_view domain, std::string_view name, std::size
 
 bool NameSpread::idle(Time now) const {
     return std::all_of(domains_.begin(), domains_.end(),
-                       [&](const auto& each) { return now - each.second.start >= window; });
+                       [&](const auto& each) { return now - each.second.start >= kWindow; });
 }
 
 /// Forgets the domain with the fewest names, so that no crowd of domains hides one that is used

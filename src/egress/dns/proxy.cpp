@@ -11,8 +11,8 @@ namespace {
 using asio::ip::udp;
 
 /// The kernel may choose a UDP port that is taken for TCP.
-constexpr int port_attempts = 16;
-constexpr int backlog = 1024;
+constexpr int kPortAttempts = 16;
+constexpr int kBacklog = 1024;
 
 Result<UniqueFd> bound_socket(const udp::endpoint& at, int type) {
     const int family = at.address().is_v6() ? AF_INET6 : AF_INET;
@@ -31,7 +31,7 @@ Result<UniqueFd> bound_socket(const udp::endpoint& at, int type) {
         return Error::from_errno(
             errno, "bind " + at.address().to_string() + " port " + std::to_string(at.port()));
     }
-    if (type == SOCK_STREAM && ::listen(socket.get(), backlog) != 0) {
+    if (type == SOCK_STREAM && ::listen(socket.get(), kBacklog) != 0) {
         return Error::from_errno(errno, "listen on " + at.address().to_string());
     }
     return socket;
@@ -98,7 +98,7 @@ Result<std::unique_ptr<Proxy>> Proxy::create(asio::any_io_executor executor, Pro
 Result<std::uint16_t> Proxy::listen(const asio::ip::address& address, std::uint16_t port,
                                     const Identify& identify) {
     Error last(ErrorCode::internal, "no port was tried");
-    for (int attempt = 0; attempt < (port == 0 ? port_attempts : 1); ++attempt) {
+    for (int attempt = 0; attempt < (port == 0 ? kPortAttempts : 1); ++attempt) {
         auto datagrams = bound_socket(udp::endpoint(address, port), SOCK_DGRAM);
         if (!datagrams) return datagrams.error();
         auto bound = port_of(datagrams->get());

@@ -8,7 +8,7 @@ namespace opensandbox::egress::dns {
 
 namespace {
 
-constexpr std::size_t reverse_labels = 34;
+constexpr std::size_t kReverseLabels = 34;
 
 /// Labels with escapes as they are: \DDD counts as one byte in label_size().
 std::vector<std::string_view> labels_of(std::string_view name) {
@@ -37,9 +37,9 @@ std::size_t label_size(std::string_view label) {
 
 /// Second-level labels below which names are registered in two-letter domains.
 bool is_registry(std::string_view second, std::string_view top) {
-    constexpr std::array<std::string_view, 9> known{"ac",  "co", "com", "edu", "gov",
+    constexpr std::array<std::string_view, 9> kNown{"ac",  "co", "com", "edu", "gov",
                                                     "net", "or", "org", "ne"};
-    return top.size() == 2 && std::find(known.begin(), known.end(), second) != known.end();
+    return top.size() == 2 && std::find(kNown.begin(), kNown.end(), second) != kNown.end();
 }
 
 std::string above(std::string_view what, std::size_t size, std::size_t limit) {
@@ -52,10 +52,10 @@ std::string above(std::string_view what, std::size_t size, std::size_t limit) {
 std::optional<std::string> refused_type(std::uint16_t type,
                                         const std::set<std::uint16_t>& allowed) {
     namespace dns = net::dns;
-    constexpr std::array never{dns::kTypeAny, dns::kTypeAxfr, dns::kTypeIxfr, dns::kTypeNull,
-                               dns::kTypeOpt};
+    constexpr std::array kNever{dns::kTypeAny, dns::kTypeAxfr, dns::kTypeIxfr, dns::kTypeNull,
+                                dns::kTypeOpt};
     const bool refused =
-        std::find(never.begin(), never.end(), type) != never.end() || !allowed.contains(type);
+        std::find(kNever.begin(), kNever.end(), type) != kNever.end() || !allowed.contains(type);
     if (!refused) return std::nullopt;
     return "query type " + std::to_string(type) + " is not allowed";
 }
@@ -73,7 +73,7 @@ std::optional<std::string> passed_limit(std::string_view name, const NameLimits&
     const auto labels = labels_of(name);
     const std::string_view domain = registered_part(name);
     const bool reverse = domain == "in-addr.arpa" || domain == "ip6.arpa";
-    const std::size_t most = reverse ? std::max(reverse_labels, limits.labels) : limits.labels;
+    const std::size_t most = reverse ? std::max(kReverseLabels, limits.labels) : limits.labels;
     if (limits.labels != 0 && labels.size() > most) {
         return above("the number of labels in the name", labels.size(), most);
     }

@@ -10,12 +10,12 @@ namespace {
 
 namespace codec = net::dns;
 
-constexpr std::size_t plain_opt = 11;
+constexpr std::size_t kPlainOpt = 11;
 /// What we take ourselves over UDP.
-constexpr std::uint16_t our_udp_size = 1232;
-constexpr std::uint16_t option_extended_error = 15;
-constexpr std::uint8_t bad_version = 16;
-constexpr std::size_t max_text = 200;
+constexpr std::uint16_t kOurUdpSize = 1232;
+constexpr std::uint16_t kOptionExtendedError = 15;
+constexpr std::uint8_t kBadVersion = 16;
+constexpr std::size_t kMaxText = 200;
 
 unsigned char at(std::string_view message, std::size_t i) {
     return static_cast<unsigned char>(message[i]);
@@ -23,8 +23,8 @@ unsigned char at(std::string_view message, std::size_t i) {
 
 /// As much of it as may be sent, without half a character at the end.
 std::string_view cut(std::string_view text) {
-    if (text.size() <= max_text) return text;
-    std::size_t size = max_text;
+    if (text.size() <= kMaxText) return text;
+    std::size_t size = kMaxText;
     while (size > 0 && (at(text, size) & 0xc0) == 0x80)
         --size;
     return text.substr(0, size);
@@ -34,7 +34,7 @@ void put_opt(std::string& out, const codec::Query& query, std::uint8_t upper_cod
              std::string_view options) {
     out += '\0';
     codec::put_word(out, codec::kTypeOpt);
-    codec::put_word(out, our_udp_size);
+    codec::put_word(out, kOurUdpSize);
     codec::put_long_word(out, static_cast<std::uint32_t>(upper_code) << 24 |
                                   (query.dnssec_ok ? codec::kDnssecOk : 0U));
     codec::put_word(out, static_cast<std::uint32_t>(options.size()));
@@ -46,7 +46,7 @@ std::string option_of(const Refusal& refusal) {
     std::string option;
     if (refusal.info == ExtendedError::none) return option;
     const std::string_view text = cut(refusal.text);
-    codec::put_word(option, option_extended_error);
+    codec::put_word(option, kOptionExtendedError);
     codec::put_word(option, static_cast<std::uint32_t>(text.size() + 2));
     codec::put_word(option, static_cast<std::uint32_t>(refusal.info));
     option += text;
@@ -88,7 +88,7 @@ std::size_t answer_limit(const codec::Query& query, bool tcp, std::size_t udp_mo
 
 bool write_answer(const Answer& answer, const codec::Query& query, std::string_view message,
                   std::uint32_t age, std::size_t limit, std::string& out) {
-    const bool whole = answer.wire.size() + (query.edns ? plain_opt : 0) <= limit &&
+    const bool whole = answer.wire.size() + (query.edns ? kPlainOpt : 0) <= limit &&
                        query.question_end == answer.question_end;
     if (!whole) {
         write_head(out, query, message, answer.code & 0x0f);
@@ -117,8 +117,8 @@ void write_refusal(const Refusal& refusal, const codec::Query& query, std::strin
 }
 
 void write_bad_version(const codec::Query& query, std::string_view message, std::string& out) {
-    write_head(out, query, message, bad_version & 0x0f);
-    put_opt(out, query, bad_version >> 4, {});
+    write_head(out, query, message, kBadVersion & 0x0f);
+    put_opt(out, query, kBadVersion >> 4, {});
 }
 
 std::string malformed_reply(std::string_view message) {

@@ -21,9 +21,6 @@ enum class ExtendedError : std::uint16_t {
 
 /// Why a query is not answered as asked.
 struct Refusal {
-    Refusal() = default;
-    Refusal(net::dns::ResponseCode c, ExtendedError e, std::string t)
-        : code(c), info(e), text(std::move(t)) {}
     net::dns::ResponseCode code = net::dns::ResponseCode::server_failure;
     ExtendedError info = ExtendedError::none;
     std::string text;

@@ -35,10 +35,10 @@ UpstreamQuestion upstream_question(const codec::Query& query, std::string_view m
 
 /// How long an answer opens what it names (network 1.4).
 std::chrono::seconds lifetime(std::uint32_t ttl) {
-    constexpr std::uint32_t grace = 60;
-    constexpr std::uint32_t least = 60;
-    constexpr std::uint32_t most = 360;
-    return std::chrono::seconds(ttl >= most ? most : std::clamp(ttl + grace, least, most));
+    constexpr std::uint32_t kGrace = 60;
+    constexpr std::uint32_t kLeast = 60;
+    constexpr std::uint32_t kMost = 360;
+    return std::chrono::seconds(ttl >= kMost ? kMost : std::clamp(ttl + kGrace, kLeast, kMost));
 }
 
 std::uint32_t left(std::uint32_t ttl, std::uint32_t age) {
@@ -286,10 +286,11 @@ Awaitable<std::shared_ptr<CacheEntry>> Resolver::fetch(std::shared_ptr<Resolver>
     co_return entry;
 }
 
-Awaitable<bool> Resolver::learn(std::shared_ptr<Resolver> self, const PendingQuery& pending,
-                                const Served& served) {
-    const Status learned = co_await self->neighbours_.sink->learn(
-        pending.client, pending.query.question.name, served.to_learn, served.verdict.scope);
+Awaitable<bool> Resolver::learn(std::shared_ptr<Resolver> self, PendingQuery& pending,
+                                Served served) {
+    const Status learned =
+        co_await self->neighbours_.sink->learn(pending.client, pending.query.question.name,
+                                               std::move(served.to_learn), served.verdict.scope);
     if (learned) {
         self->cache_.set_learned(*pending.entry, pending.client, served.verdict.generation,
                                  served.until);
@@ -323,8 +324,8 @@ Awaitable<std::string> Resolver::answer(std::shared_ptr<Resolver> self, PendingQ
     }
     // Policy may have changed meanwhile, now and while addresses are learned.
     std::optional<std::uint64_t> learned_under;
-    constexpr int max_rounds = 3;
-    for (int round = 0; round < max_rounds; ++round) {
+    constexpr int kMaxRounds = 3;
+    for (int round = 0; round < kMaxRounds; ++round) {
         auto refusal = self->judge(job);
         Served served;
         if (!refusal) served = self->serve(job, pending.entry, Clock::now());
@@ -339,10 +340,11 @@ Awaitable<std::string> Resolver::answer(std::shared_ptr<Resolver> self, PendingQ
             self->write(job, *served.answer, served.age, reply);
             co_return reply;
         }
-        const bool opened = co_await learn(self, pending, served);
+        const std::uint64_t generation = served.verdict.generation;
+        const bool opened = co_await learn(self, pending, std::move(served));
         if (self->stopped_) co_return reply;
         if (!opened) break;
-        learned_under = served.verdict.generation;
+        learned_under = generation;
     }
     self->fail(job, ExtendedError::not_ready, "the addresses could not be opened", reply);
     co_return reply;

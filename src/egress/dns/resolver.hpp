@@ -18,7 +18,6 @@ namespace opensandbox::egress::dns {
 /// What the resolver needs of others. The gate is required; without a sink nothing is learned,
 /// without an observer denials are only counted.
 struct Neighbours {
-    Neighbours() = default;
     std::shared_ptr<Gate> gate;
     std::shared_ptr<AddressSink> sink;
     DenialObserver observer;
@@ -28,7 +27,6 @@ struct Neighbours {
 
 /// A query that cannot be answered at once.
 struct PendingQuery {
-    PendingQuery() = default;
     ClientId client = 0;
     net::dns::Query query;
     std::string message;
@@ -83,8 +81,8 @@ class Resolver : public std::enable_shared_from_this<Resolver> {
 
     static Awaitable<std::shared_ptr<CacheEntry>> fetch(std::shared_ptr<Resolver> self,
                                                         PendingQuery& pending);
-    static Awaitable<bool> learn(std::shared_ptr<Resolver> self, const PendingQuery& pending,
-                                 const Served& served);
+    static Awaitable<bool> learn(std::shared_ptr<Resolver> self, PendingQuery& pending,
+                                 Served served);
 
     ProxySettings settings_;
     Neighbours neighbours_;

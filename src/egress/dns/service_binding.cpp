@@ -6,13 +6,13 @@ namespace opensandbox::egress::dns {
 
 namespace {
 
-constexpr std::uint16_t key_mandatory = 0;
-constexpr std::uint16_t key_ipv4hint = 4;
-constexpr std::uint16_t key_ech = 5;
-constexpr std::uint16_t key_ipv6hint = 6;
+constexpr std::uint16_t kEyMandatory = 0;
+constexpr std::uint16_t kEyIpv4hint = 4;
+constexpr std::uint16_t kEyEch = 5;
+constexpr std::uint16_t kEyIpv6hint = 6;
 
 bool is_stripped(std::uint16_t key, bool strip_ech) {
-    return key == key_ipv4hint || key == key_ipv6hint || (key == key_ech && strip_ech);
+    return key == kEyIpv4hint || key == kEyIpv6hint || (key == kEyEch && strip_ech);
 }
 
 bool demands_stripped(std::string_view keys, bool strip_ech) {
@@ -39,7 +39,7 @@ std::optional<std::string> without_hints(std::string_view data, bool strip_ech) 
         const std::uint16_t key = reader.word();
         const std::string_view value = reader.bytes(reader.word());
         if (!reader.good()) return std::nullopt;
-        if (key == key_mandatory && demands_stripped(value, strip_ech)) return std::nullopt;
+        if (key == kEyMandatory && demands_stripped(value, strip_ech)) return std::nullopt;
         if (is_stripped(key, strip_ech)) continue;
         net::dns::put_word(out, key);
         net::dns::put_word(out, static_cast<std::uint32_t>(value.size()));

@@ -28,7 +28,6 @@ struct UpstreamServer {
 };
 
 struct UpstreamSettings {
-    UpstreamSettings() = default;
     std::vector<UpstreamServer> servers;       ///< asked in this order
     std::chrono::milliseconds timeout{5000};   ///< with one server; network 1.3: 1 to 120 s
     std::string probe = ".";                   ///< name asked for; "." asks for NS, others for A
@@ -40,7 +39,6 @@ struct UpstreamSettings {
 };
 
 struct CacheSettings {
-    CacheSettings() = default;
     std::size_t bytes = 16U << 20;  ///< of memory, about; 0 keeps nothing
     std::size_t entries = 50'000;
     /// Bounds of positive TTLs, in what is kept and in what clients see. With the default upper
@@ -54,7 +52,6 @@ struct CacheSettings {
 /// default, not for those that a rule names exactly. Defaults pass what CDNs, object stores and
 /// load balancers use; 0 turns a limit off.
 struct NameLimits {
-    NameLimits() = default;
     std::size_t label = 50;      ///< bytes of one label
     std::size_t below = 120;     ///< bytes below what looks like a registered domain
     std::size_t labels = 12;     ///< in the whole name; reverse names may have 34
@@ -62,7 +59,6 @@ struct NameLimits {
 };
 
 struct ClientLimits {
-    ClientLimits() = default;
     double queries_per_second = 0;      ///< of all kinds; 0 is no limit. Beyond it: REFUSED
     double queries_burst = 1000;        ///< at once
     double forwarded_per_second = 200;  ///< not answered from the cache; 0 is no limit
@@ -78,7 +74,6 @@ struct ClientLimits {
 enum class DenialAnswer : std::uint8_t { no_such_name, refused };
 
 struct ProxySettings {
-    ProxySettings() = default;
     UpstreamSettings upstream;
     CacheSettings cache;
     NameLimits names;

@@ -13,7 +13,6 @@ inline constexpr std::array<double, 14> kForwardedBounds{
 
 /// Counted since the proxy was made.
 struct Statistics {
-    Statistics() = default;
     std::uint64_t queries = 0;            ///< all that came in, over UDP and TCP
     std::uint64_t malformed = 0;          ///< dropped or answered FORMERR, NOTIMP
     std::uint64_t denied = 0;             ///< by policy, a limit, the type or rebinding protection

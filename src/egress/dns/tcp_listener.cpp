@@ -17,11 +17,11 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr std::size_t max_query = 4096;
+constexpr std::size_t kMaxQuery = 4096;
 /// Beyond all upstreams' time.
-constexpr std::chrono::seconds max_answer{600};
-constexpr std::size_t max_waiting = 16;
-constexpr std::size_t max_unsent = 64;
+constexpr std::chrono::seconds kMaxAnswer{600};
+constexpr std::size_t kMaxWaiting = 16;
+constexpr std::size_t kMaxUnsent = 64;
 
 }  // namespace
 
@@ -62,7 +62,7 @@ tcp::endpoint TcpListener::endpoint() const {
 
 Awaitable<void> TcpListener::run(std::shared_ptr<TcpListener> self) {
     while (!self->stopped_) {
-        auto [failed, socket] = co_await self->acceptor_.async_accept(as_tuple_awaitable);
+        auto [failed, socket] = co_await self->acceptor_.async_accept(kAsTupleAwaitable);
         if (self->stopped_) co_return;
         if (failed) {
             // No descriptors left, say: what lasts must not spin.
@@ -87,7 +87,7 @@ struct TcpListener::Connection {
         if (waiting == 0) {
             deadline.extend(idle);
         } else {
-            deadline.extend(max_answer);
+            deadline.extend(kMaxAnswer);
         }
     }
 
@@ -115,7 +115,7 @@ void TcpListener::begin(tcp::socket socket) {
 Awaitable<void> TcpListener::serve(std::shared_ptr<TcpListener> self,
                                    std::shared_ptr<Connection> connection) {
     while (!self->stopped_) {
-        auto message = co_await net::dns::read_framed(*connection->stream, max_query);
+        auto message = co_await net::dns::read_framed(*connection->stream, kMaxQuery);
         if (!message || self->stopped_) co_return;
         std::string reply;
         auto pending = self->resolver_->answer_now(connection->client, *message, true, reply);
@@ -126,7 +126,7 @@ Awaitable<void> TcpListener::serve(std::shared_ptr<TcpListener> self,
         }
         if (!pending) {
             co_await send(connection, std::move(reply));
-        } else if (++connection->waiting < max_waiting) {
+        } else if (++connection->waiting < kMaxWaiting) {
             net::spawn(self->executor_, finish(self, connection, std::move(*pending)),
                        "dns: a query");
         } else {
@@ -147,7 +147,7 @@ Awaitable<void> TcpListener::finish(std::shared_ptr<TcpListener> self,
 /// Sends it, or leaves it to whoever is sending.
 Awaitable<void> TcpListener::send(std::shared_ptr<Connection> connection, std::string reply) {
     connection->unsent.push_back(net::dns::framed(reply));
-    if (connection->unsent.size() > max_unsent) {
+    if (connection->unsent.size() > kMaxUnsent) {
         // It asks but does not read.
         connection->stream->close();
         connection->unsent.clear();

@@ -15,9 +15,9 @@ namespace {
 using asio::ip::udp;
 
 /// Full batches that are served before others get their turn.
-constexpr int max_batches = 4;
+constexpr int kMaxBatches = 4;
 /// So that a burst of queries waits instead of being lost; the kernel gives what it may.
-constexpr int receive_buffer = 1 << 20;
+constexpr int kReceiveBuffer = 1 << 20;
 
 }  // namespace
 
@@ -36,7 +36,7 @@ Status UdpListener::start(UniqueFd socket) {
     }
     const Status reporting = report_arrival(socket.get(), local.ss_family);
     if (!reporting) return reporting;
-    (void)::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &receive_buffer, sizeof receive_buffer);
+    (void)::setsockopt(socket.get(), SOL_SOCKET, SO_RCVBUF, &kReceiveBuffer, sizeof kReceiveBuffer);
     boost::system::error_code failed;
     socket_.assign(local.ss_family == AF_INET6 ? udp::v6() : udp::v4(), socket.get(), failed);
     if (failed) return Error(ErrorCode::io, "serve a UDP socket: " + failed.message());
@@ -61,14 +61,14 @@ udp::endpoint UdpListener::endpoint() const {
 Awaitable<void> UdpListener::run(std::shared_ptr<UdpListener> self) {
     while (!self->stopped_) {
         auto [failed] =
-            co_await self->socket_.async_wait(udp::socket::wait_read, as_tuple_awaitable);
+            co_await self->socket_.async_wait(udp::socket::wait_read, kAsTupleAwaitable);
         if (self->stopped_) co_return;
         if (failed) {
             // What lasts must not spin.
             co_await net::sleep_for(std::chrono::milliseconds(10));
             continue;
         }
-        for (int batch = 0; batch < max_batches; ++batch) {
+        for (int batch = 0; batch < kMaxBatches; ++batch) {
             const std::size_t count = self->datagrams_.receive(self->socket_.native_handle());
             self->serve(count);
             if (count < Datagrams::kBatch) break;

@@ -16,8 +16,8 @@ using asio::ip::udp;
 namespace codec = net::dns;
 
 /// Replies that do not belong: somebody guesses, so ask where guessing does not help.
-constexpr int max_stray = 16;
-constexpr std::size_t udp_buffer = 4096;
+constexpr int kMaxStray = 16;
+constexpr std::size_t kUdpBuffer = 4096;
 
 Error unanswered(const UpstreamServer& server, ErrorCode code, std::string_view what) {
     return {code, server.endpoint.address().to_string() + ": " + std::string(what)};
@@ -111,11 +111,11 @@ Awaitable<Result<std::string>> Upstream::over_udp(std::shared_ptr<Upstream> self
         socket->close(ignored);
     });
     auto [unsent, size] =
-        co_await socket->async_send(asio::buffer(sent.message), as_tuple_awaitable);
+        co_await socket->async_send(asio::buffer(sent.message), kAsTupleAwaitable);
     if (unsent) co_return unanswered(server, ErrorCode::unavailable, unsent.message());
-    std::string buffer(udp_buffer, '\0');
-    for (int stray = 0; stray < max_stray; ++stray) {
-        auto [lost, got] = co_await socket->async_receive(asio::buffer(buffer), as_tuple_awaitable);
+    std::string buffer(kUdpBuffer, '\0');
+    for (int stray = 0; stray < kMaxStray; ++stray) {
+        auto [lost, got] = co_await socket->async_receive(asio::buffer(buffer), kAsTupleAwaitable);
         if (deadline.expired()) co_return unanswered(server, ErrorCode::timeout, "no answer");
         if (lost) co_return unanswered(server, ErrorCode::unavailable, lost.message());
         const std::string_view reply(buffer.data(), got);

@@ -12,7 +12,6 @@ namespace opensandbox::egress::dns {
 
 /// A question as it goes to an upstream.
 struct UpstreamQuestion {
-    UpstreamQuestion() = default;
     std::string name;  ///< wire form, lower case
     std::uint16_t type = 0;
     bool dnssec = false;

@@ -14,7 +14,7 @@ namespace {
 
 using asio::ip::tcp;
 
-constexpr std::size_t max_kept = 16;
+constexpr std::size_t kMaxKept = 16;
 
 Error unavailable(const tcp::endpoint& there, std::string_view what) {
     return {ErrorCode::unavailable, there.address().to_string() + ": " + std::string(what)};
@@ -69,7 +69,7 @@ Awaitable<Result<std::shared_ptr<net::Stream>>> UpstreamConnections::connect(
         boost::system::error_code ignored;
         socket->close(ignored);
     });
-    auto [refused] = co_await socket->async_connect(there, as_tuple_awaitable);
+    auto [refused] = co_await socket->async_connect(there, kAsTupleAwaitable);
     if (deadline.expired()) co_return Error(ErrorCode::timeout, "connecting took too long");
     if (refused) co_return unavailable(there, refused.message());
     deadline.disarm();
@@ -94,7 +94,7 @@ Awaitable<Result<std::string>> UpstreamConnections::ask(std::shared_ptr<net::Str
 void UpstreamConnections::keep(const asio::any_io_executor& executor,
                                const std::shared_ptr<Pool>& pool,
                                std::shared_ptr<net::Stream> stream, std::chrono::seconds idle) {
-    if (pool->closed || pool->streams.size() >= max_kept) return;
+    if (pool->closed || pool->streams.size() >= kMaxKept) return;
     pool->streams.push_back(std::move(stream));
     if (pool->sweep && !pool->sweep->expired()) {
         pool->sweep->extend(idle);

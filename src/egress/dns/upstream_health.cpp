@@ -14,8 +14,8 @@ namespace opensandbox::egress::dns {
 
 namespace {
 
-constexpr std::chrono::milliseconds max_probe{2000};
-constexpr std::size_t max_label = 63;
+constexpr std::chrono::milliseconds kMaxProbe{2000};
+constexpr std::size_t kMaxLabel = 63;
 
 }  // namespace
 
@@ -34,7 +34,7 @@ Result<UpstreamQuestion> probe_question(std::string_view name) {
     }
     while (!name.empty()) {
         const std::size_t size = std::min(name.find('.'), name.size());
-        if (size == 0 || size > max_label) return wrong("a label must have 1 to 63 bytes");
+        if (size == 0 || size > kMaxLabel) return wrong("a label must have 1 to 63 bytes");
         question.name += static_cast<char>(size);
         question.name += name.substr(0, size);
         name.remove_prefix(std::min(size + 1, name.size()));
@@ -49,7 +49,7 @@ UpstreamHealth::UpstreamHealth(asio::any_io_executor executor,
                                std::vector<std::shared_ptr<Upstream>> upstreams,
                                const UpstreamSettings& settings)
     : executor_(executor),
-      timeout_(std::min(max_probe, settings.timeout)),
+      timeout_(std::min(kMaxProbe, settings.timeout)),
       interval_(settings.probe_interval),
       timer_(executor) {
     for (auto& upstream : upstreams) {
@@ -76,7 +76,7 @@ Awaitable<void> UpstreamHealth::run(std::shared_ptr<UpstreamHealth> self) {
         for (std::size_t i = 0; i < self->watched_.size(); ++i)
             self->probe(i);
         self->timer_.expires_after(self->interval_);
-        co_await self->timer_.async_wait(as_tuple_awaitable);
+        co_await self->timer_.async_wait(kAsTupleAwaitable);
     }
 }
 

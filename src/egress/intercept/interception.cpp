@@ -106,7 +106,7 @@ Awaitable<InterceptedConnection::Start> InterceptedConnection::read_start() {
     });
     while (true) {
         auto [failure] =
-            co_await socket_.async_wait(net::StreamSocket::wait_read, as_tuple_awaitable);
+            co_await socket_.async_wait(net::StreamSocket::wait_read, kAsTupleAwaitable);
         if (failure || *expired) co_return Start::neither;
         std::size_t held = received_.size();
         received_.resize(held + kPiece);
@@ -349,7 +349,7 @@ Awaitable<void> InterceptedConnection::serve(UpstreamConnection upstream) {
 Awaitable<void> InterceptedConnection::relay(RequestGuard& guard, bool http2,
                                              std::unique_ptr<net::Stream> client,
                                              ConnectUpstream connect) {
-    const RelayLimits& limits = all_.settings.limits;
+    RelayLimits& limits = all_.settings.limits;
     ClientLoad& load = all_.loads[guard.site().client];
     if (http2) {
         co_await relay_http2(guard, limits, all_.watch, load, std::move(client),

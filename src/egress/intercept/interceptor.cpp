@@ -81,7 +81,7 @@ struct Interceptor::Core : std::enable_shared_from_this<Interceptor::Core> {
             }
             if (errno == EAGAIN) {
                 co_await listener->async_wait(asio::posix::stream_descriptor::wait_read,
-                                              as_tuple_awaitable);
+                                              kAsTupleAwaitable);
             } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
                 co_await net::sleep_for(kExhausted);
             } else if (errno == EBADF || errno == EINVAL || errno == ENOTSOCK) {

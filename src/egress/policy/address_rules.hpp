@@ -8,7 +8,6 @@ namespace opensandbox::egress {
 
 /// Networks of both families under one limit of ports, without overlap within a family.
 struct ScopedBlocks {
-    ScopedBlocks() = default;
     Scope scope;
     std::vector<net::AddressBlock> v4;
     std::vector<net::AddressBlock> v6;
@@ -19,7 +18,6 @@ struct ScopedBlocks {
 /// special networks: deny), learned addresses, allow, default_action. One entry for each limit of
 /// ports, those without limit first.
 struct AddressRules {
-    AddressRules() = default;
     std::vector<ScopedBlocks> deny;
     /// Those of `allow` that lie within special_blocks(): only what a rule names so may be reached
     /// there. A wider one, such as 0.0.0.0/0, is not among them.

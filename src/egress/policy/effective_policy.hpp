@@ -21,7 +21,6 @@ std::string_view to_string(Origin origin);
 
 /// Why: for the audit log.
 struct Reason {
-    Reason() = default;
     Origin origin = Origin::default_action;
     std::size_t index = 0;       ///< of the rule in its file or policy, from 0
     const Rule* rule = nullptr;  ///< of the policy that judged; null for the default and a learned
@@ -33,14 +32,12 @@ std::string to_string(const Reason& reason, bool allowed);
 
 /// One address and port, or one name and port.
 struct Verdict {
-    Verdict() = default;
     bool allowed = false;
     Reason reason;
 };
 
 /// A name, for all ports at once.
 struct NameVerdict {
-    NameVerdict() = default;
     /// Whether the name may be resolved: something is granted.
     bool allowed = false;
     /// Of what is granted, the first rule that granted it; of a refusal, the first rule for the

@@ -16,7 +16,6 @@ inline constexpr std::string_view kLogSkipFile = "log_skip.always";
 
 /// Rules that come before the user's, the denials first.
 struct Overlay {
-    Overlay() = default;
     std::vector<Rule> deny;
     std::vector<Rule> allow;
 };

@@ -17,7 +17,6 @@ std::string_view to_string(Action action);
 
 /// What is judged by: one target with its scope.
 struct Rule {
-    Rule(Action a, Target t) : action(a), target(std::move(t)) {}
     Action action;
     Target target;
 };
@@ -48,7 +47,6 @@ std::string ports_text(std::vector<std::uint16_t> ports);
 
 /// What a user asks for; the earlier of two rules for a name wins.
 struct Policy {
-    Policy() = default;
     Action default_action = Action::deny;
     std::vector<PolicyRule> rules;
 };

@@ -24,7 +24,6 @@ Result<LogSkip> read_log_skip(const std::filesystem::path& directory);
 
 /// Tells whether the overlay's files changed: sizes and times of modification.
 struct OverlayStamp {
-    OverlayStamp() = default;
     std::array<std::pair<std::int64_t, std::int64_t>, 2> files{};  ///< size (-1: none), mtime in ns
     friend bool operator==(const OverlayStamp&, const OverlayStamp&) = default;
 };
@@ -32,7 +31,6 @@ OverlayStamp stamp_overlay(const std::filesystem::path& directory);
 
 /// The policy to begin with.
 struct InitialPolicy {
-    InitialPolicy() = default;
     Policy policy;
     std::string source;                 ///< "file", "environment" or "default"
     std::vector<std::string> warnings;  ///< why the file did not serve

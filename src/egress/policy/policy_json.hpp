@@ -44,7 +44,6 @@ Policy merge(const Policy& policy, const std::vector<PolicyRule>& rules);
 
 /// The policy without the rules of these names (PolicyRule::name()); `removed` is how many went.
 struct Removal {
-    Removal() = default;
     Policy policy;
     std::size_t removed = 0;
 };

@@ -10,7 +10,6 @@ namespace opensandbox::egress {
 
 /// The reply of the /policy routes (network contract 1.1).
 struct PolicyStatus {
-    PolicyStatus() = default;
     std::string_view mode;              ///< see mode_of(); left out when empty, as all
     std::string_view enforcement_mode;  ///< "dns" or "dns+nft"
     std::string_view reason;

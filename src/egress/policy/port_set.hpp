@@ -11,7 +11,6 @@ enum class Transport : std::uint8_t { tcp, udp, other };
 
 /// First and last port, both included.
 struct PortRange {
-    constexpr PortRange(std::uint16_t f, std::uint16_t l) : first(f), last(l) {}
     std::uint16_t first;
     std::uint16_t last;
     friend auto operator<=>(const PortRange&, const PortRange&) = default;

@@ -10,7 +10,7 @@ namespace {
 
 /// Queries for names go to our own resolver whatever the policy says.
 bool is_query(const net::TrackedConnection& connection) {
-    return connection.destination_translated && connection.destination_port == dns_port &&
+    return connection.destination_translated && connection.destination_port == kDnsPort &&
            (connection.protocol == IPPROTO_UDP || connection.protocol == IPPROTO_TCP);
 }
 

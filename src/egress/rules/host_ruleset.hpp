@@ -11,8 +11,6 @@ namespace opensandbox::egress::rules {
 
 /// Where a host keeps watch over its sandboxes, and whereto it sends their queries.
 struct HostOptions {
-    explicit HostOptions(std::string name) : table(std::move(name)) {}
-
     std::string table;  ///< of families inet and arp; 1 to 255 bytes, [A-Za-z0-9_]
     /// Addresses of this host that sandboxes reach without leaving it (on the loopback link);
     /// queries to any server go to `dns_port` of that of their family. Without one, queries of that
@@ -29,13 +27,14 @@ struct HostOptions {
 };
 
 /// The part of the host's table that does not depend on sandboxes and policies. Only packets that
-/// come by the links in `links` are judged:
+/// come by the links in `kLinks` are judged:
 /// - before connection tracking, sources other than the sandbox's own addresses are dropped, as are
 ///   neighbour and router discovery, multicast and (table of family arp) ARP: both ends of a link
 ///   need permanent neighbours;
 /// - queries for names and what is to be intercepted is sent to this host's own services;
 /// - this host is reached only through those, and by answers to what it opened;
-/// - what is forwarded is judged by the policy's chain, which the map `policies` names. Without one
+/// - what is forwarded is judged by the policy's chain, which the map `kPolicies` names. Without
+/// one
 ///   it is refused.
 /// Refusals are quick: TCP gets a reset, the rest an ICMP error.
 class HostRuleset {
@@ -47,36 +46,30 @@ class HostRuleset {
     void write(net::nft::Transaction& transaction) const;
 
     // Names and shapes of the sets.
-    static constexpr const char* links = "links";
-    static constexpr const char* quarantined = "quarantined";
-    static constexpr const char* sources4 = "sources4";
-    static constexpr const char* sources6 = "sources6";
-    static constexpr const char* policies = "policies";
-    static constexpr const char* diversions = "diversions";
+    static constexpr const char* kLinks = "links";
+    static constexpr const char* kQuarantined = "quarantined";
+    static const char* sources(bool v6) { return v6 ? "sources6" : "sources4"; }
+    static constexpr const char* kPolicies = "policies";
+    static constexpr const char* kDiversions = "diversions";
     /// Counts what was dropped for its source.
-    static constexpr const char* spoofed_counter = "spoofed";
+    static constexpr const char* kSpoofedCounter = "spoofed";
     /// Of their entries in the log.
-    static constexpr const char* spoofed_prefix = "egress-spoofed";
+    static constexpr const char* kSpoofedPrefix = "egress-spoofed";
     static net::nft::SetLayout link_layout();
     static net::nft::SetLayout source_layout(bool v6);
     static net::nft::SetLayout verdict_layout();
-    static LearnedSets learned_sets();
+    static constexpr LearnedSets kLearnedSets{true};
 
-    /// Chains that a policy's chains lead to.
-    static constexpr const char* allowed_chain = "allowed";
-    static constexpr const char* divert_chain = "divert";
     /// A chain of this name says that the table has these shapes.
-    static constexpr const char* version_chain = "version_1";
+    static constexpr const char* kVersionChain = "version_1";
 
   private:
-    void write_sets(net::nft::Transaction& transaction) const;
+    void write_sets(RuleWriter& writer) const;
     void write_prerouting(RuleWriter& writer) const;
     void write_translation(RuleWriter& writer) const;
     void write_input(RuleWriter& writer) const;
     void write_forward(RuleWriter& writer) const;
     void write_arp(net::nft::Transaction& transaction) const;
-    void base_chain(net::nft::Transaction& transaction, const char* name, const char* type,
-                    net::nft::Hook hook, std::int32_t priority) const;
 
     const HostOptions& options_;
 };

@@ -1,15 +1,10 @@
 #pragma once
 
-#include "egress/rules/connection_cut.hpp"
 #include "egress/rules/host_ruleset.hpp"
-#include "egress/rules/learned_addresses.hpp"
-#include "egress/rules/learned_sets.hpp"
-#include "egress/rules/policy_chains.hpp"
-#include "net/netlink_socket.hpp"
+#include "egress/rules/policy_table.hpp"
 
-#include <chrono>
 #include <map>
-#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,9 +12,6 @@ namespace opensandbox::egress::rules {
 
 /// A sandbox as the packet filter sees it.
 struct GuardedSandbox {
-    GuardedSandbox(std::string name, std::vector<IpAddress> own)
-        : link(std::move(name)), addresses(std::move(own)) {}
-
     std::string link;                  ///< the host's end of its link; 1 to 15 bytes
     std::vector<IpAddress> addresses;  ///< what it may send from
 };
@@ -33,10 +25,8 @@ struct GuardedSandbox {
 /// each 1,000 prefixes, and to revoke addresses 4 ms for each 1,000. What takes a permission away
 /// returns the cut of the connections that lost it, for the caller to run on another thread. Not
 /// thread-safe. Needs CAP_NET_ADMIN.
-class HostTable {
+class HostTable : public PolicyTable {
   public:
-    using Clock = std::chrono::steady_clock;
-
     /// unsupported for a kernel without nf_tables, permission_denied when another process that
     /// lives owns the table.
     static Result<HostTable> open(HostOptions options);
@@ -46,11 +36,11 @@ class HostTable {
     /// From now on its packets are judged by the policy. One that the table holds already, from
     /// before it was opened, keeps what it learned of names that are `still_allowed`.
     Result<ConnectionCut> add(const GuardedSandbox& sandbox, PolicyRules rules,
-                              const LearnedAddresses::StillAllowed& still_allowed);
+                              const StillAllowed& still_allowed);
     /// Puts another policy in force. Connections and learned addresses stay, but those that it does
     /// not allow.
     Result<ConnectionCut> set_policy(const std::string& link, PolicyRules rules,
-                                     const LearnedAddresses::StillAllowed& still_allowed);
+                                     const StillAllowed& still_allowed);
     /// Refuses everything, queries for names and open connections too, until it is ended. Only
     /// answers to what this host itself opened go on.
     Status set_quarantine(const std::string& link, bool on);
@@ -67,60 +57,41 @@ class HostTable {
                  const std::vector<IpAddress>& addresses, const std::vector<Scope>& scopes,
                  std::chrono::seconds lifetime);
     /// Takes what names are no longer allowed.
-    Result<ConnectionCut> revoke(const std::string& link,
-                                 const LearnedAddresses::StillAllowed& still_allowed);
+    Result<ConnectionCut> revoke(const std::string& link, const StillAllowed& still_allowed);
     /// Of what a sandbox is not allowed at this moment; nothing for one that is gone.
     [[nodiscard]] std::optional<ConnectionCut> cut(const std::string& link) const;
-    /// Forgets what has expired: to be called every few seconds.
-    void expire() { learned_.expire(Clock::now()); }
 
-    [[nodiscard]] const LearnedAddresses& learned() const { return learned_; }
     [[nodiscard]] bool guards(const std::string& link) const { return sandboxes_.contains(link); }
     /// A foreign flush of the ruleset does not touch the table; false before Linux 6.9.
-    [[nodiscard]] bool is_protected() const { return protected_; }
+    [[nodiscard]] bool is_protected() const { return parts_.owned; }
     /// Whether a connection would be allowed now.
     [[nodiscard]] Judgement judge(const std::string& link, const IpAddress& destination,
                                   std::uint8_t protocol, std::uint16_t port) const;
-    /// Packets refused for this reason so far.
-    Result<std::uint64_t> refused(Reason reason);
     /// Packets dropped because their source was not the sandbox's.
-    Result<std::uint64_t> spoofed();
+    Result<std::uint64_t> spoofed() {
+        return packets(net::nft::Family::inet, HostRuleset::kSpoofedCounter);
+    }
 
   private:
     struct Guarded {
         std::vector<IpAddress> addresses;
         std::string policy;     ///< digest of the chain in force; empty: none
         std::string diversion;  ///< likewise of the chain for the interceptor; empty: none
-        std::shared_ptr<const PolicyRules> rules;
+        SharedRules rules;
         bool claimed = false;
     };
 
-    HostTable(HostOptions options, net::NetlinkSocket socket,
-              std::shared_ptr<SharedTracking> tracking);
-    Status own();
-    Status write_base(bool owned);
+    HostTable(HostOptions options, Sockets sockets);
+    Status write_base();
     Status adopt();
     Status adopt_sandboxes();
-    Status adopt_learned(bool v6);
     Result<Guarded*> find(const std::string& link);
     Result<std::vector<std::string>> links_in_force(net::nft::Family family);
-    Status put_in_force(const std::string& link, Guarded& sandbox,
-                        std::shared_ptr<const PolicyRules> rules);
-    Status apply_loss(const std::string& link, const LearnedAddresses::Loss& loss);
-    [[nodiscard]] LearnedWriter learned_writer() const {
-        return {options_.table, HostRuleset::learned_sets()};
-    }
-    void change_sources(net::nft::Transaction& transaction, const std::string& link,
-                        const std::vector<IpAddress>& addresses, bool present) const;
+    Status put_in_force(const std::string& link, Guarded& sandbox, SharedRules rules);
     [[nodiscard]] ConnectionCut cut_of(const std::string& link, const Guarded& sandbox) const;
 
     HostOptions options_;
-    net::NetlinkSocket socket_;
-    std::shared_ptr<SharedTracking> tracking_;
-    PolicyChains chains_;
     std::map<std::string, Guarded> sandboxes_;
-    LearnedAddresses learned_;
-    bool protected_ = true;
 };
 
 }  // namespace opensandbox::egress::rules

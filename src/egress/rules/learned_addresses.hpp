@@ -16,8 +16,6 @@ namespace opensandbox::egress::rules {
 
 /// What one element of the kernel's sets stands for.
 struct LearnedKey {
-    LearnedKey(IpAddress a, Scope s) : address(std::move(a)), scope(s) {}
-
     IpAddress address;
     Scope scope;
     friend bool operator==(const LearnedKey&, const LearnedKey&) = default;
@@ -30,8 +28,6 @@ struct LearnedKeyHash {
 /// What to send to the kernel: the element with this lifetime from now on, whether it is there or
 /// not.
 struct LearnedChange {
-    LearnedChange(LearnedKey k, std::chrono::milliseconds l) : key(std::move(k)), lifetime(l) {}
-
     LearnedKey key;
     std::chrono::milliseconds lifetime;
 };

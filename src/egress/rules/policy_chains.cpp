@@ -1,19 +1,36 @@
 #include "egress/rules/policy_chains.hpp"
 
-#include "egress/rules/host_ruleset.hpp"
-
 namespace opensandbox::egress::rules {
 
 namespace {
 
-constexpr std::string_view filter_prefix = "policy_";
+constexpr std::string_view kFilterPrefix = "policy_";
+constexpr std::string_view kDiversionPrefix = "divert_";
+
+std::string chain_name(std::string_view prefix, const std::string& digest) {
+    return digest.empty() ? std::string() : std::string(prefix) + digest;
+}
 
 }  // namespace
+
+std::string PolicyChains::filter(const std::string& digest) {
+    return chain_name(kFilterPrefix, digest);
+}
+
+std::string PolicyChains::diversion(const std::string& digest) {
+    return chain_name(kDiversionPrefix, digest);
+}
+
+std::string PolicyChains::digest_of(const std::string& chain) {
+    for (const auto prefix : {kFilterPrefix, kDiversionPrefix})
+        if (chain.starts_with(prefix)) return chain.substr(prefix.size());
+    return {};
+}
 
 void PolicyChains::adopt(const std::vector<std::string>& names) {
     uses_.clear();
     for (const auto& name : names)
-        if (name.starts_with(filter_prefix)) uses_.emplace(name.substr(filter_prefix.size()), 0);
+        if (auto digest = digest_of(name); !digest.empty()) uses_.emplace(std::move(digest), 0);
 }
 
 Status PolicyChains::ensure(net::NetlinkSocket& socket, const PolicyRules& rules,
@@ -23,8 +40,8 @@ Status PolicyChains::ensure(net::NetlinkSocket& socket, const PolicyRules& rules
     RuleWriter writer(transaction, table_, sets_);
     for (const auto& name : {filter(digest), diversion(digest)})
         writer.chain(name);
-    writer.write_filter(filter(digest), rules, HostRuleset::allowed_chain);
-    writer.write_diversion(diversion(digest), rules, HostRuleset::divert_chain);
+    writer.write_filter(filter(digest), rules);
+    writer.write_diversion(diversion(digest), rules);
     if (auto committed = transaction.commit(socket); !committed) return committed;
     uses_.emplace(digest, 0);
     return {};

@@ -14,8 +14,7 @@ namespace opensandbox::egress::rules {
 /// equal policies share them, and chains found in the table need not be written again.
 class PolicyChains {
   public:
-    PolicyChains(std::string table, LearnedSets sets)
-        : table_(std::move(table)), sets_(std::move(sets)) {}
+    PolicyChains(std::string table, LearnedSets sets) : table_(std::move(table)), sets_(sets) {}
 
     /// Forgets everything and takes the chains that a table has.
     void adopt(const std::vector<std::string>& names);
@@ -28,10 +27,11 @@ class PolicyChains {
     void release(net::nft::Transaction& transaction, const std::string& digest);
     /// Deletes those that nobody uses.
     Status collect(net::NetlinkSocket& socket);
-    [[nodiscard]] std::size_t size() const { return uses_.size(); }
 
-    static std::string filter(const std::string& digest) { return "policy_" + digest; }
-    static std::string diversion(const std::string& digest) { return "divert_" + digest; }
+    // Names of a policy's chains, and whose a name is; empty for none.
+    static std::string filter(const std::string& digest);
+    static std::string diversion(const std::string& digest);
+    static std::string digest_of(const std::string& chain);
 
   private:
     void remove(net::nft::Transaction& transaction, const std::string& digest) const;

@@ -57,7 +57,7 @@ bool contain(const std::vector<Prefix>& prefixes, const IpAddress& address) {
 
 bool is_doh(const PolicyRules& rules, const IpAddress& address, bool with_ports,
             std::uint16_t port) {
-    return rules.block_doh && with_ports && port == https_port &&
+    return rules.block_doh && with_ports && port == kHttpsPort &&
            (rules.doh_servers.empty() || contain(rules.doh_servers, address));
 }
 
@@ -80,7 +80,7 @@ bool Scope::has_ports() const {
 bool Scope::covers(std::uint8_t transport, std::uint16_t port) const {
     if (protocol == 0) return true;
     const bool with_ports = transport == IPPROTO_TCP || transport == IPPROTO_UDP;
-    if (protocol == others) return !with_ports;
+    if (protocol == kOthers) return !with_ports;
     if (protocol != transport) return false;
     return !with_ports || (first <= port && port <= last);
 }
@@ -218,7 +218,7 @@ const std::vector<Prefix>& private_ranges() {
 Judgement judge(const PolicyRules& rules, const IpAddress& destination, std::uint8_t protocol,
                 std::uint16_t port, const std::function<bool(const Scope&)>& learned) {
     const bool with_ports = protocol == IPPROTO_TCP || protocol == IPPROTO_UDP;
-    if (with_ports && port == dns_over_tls_port) return Judgement::refused;
+    if (with_ports && port == kDnsOverTlsPort) return Judgement::refused;
     if (is_doh(rules, destination, with_ports, port)) return Judgement::refused;
     if (contain(rules.denied, destination, protocol, port, std::nullopt)) return Judgement::refused;
     if (contain(rules.allowed, destination, protocol, port, true)) return Judgement::allowed;
@@ -227,7 +227,7 @@ Judgement judge(const PolicyRules& rules, const IpAddress& destination, std::uin
     const auto intercepted = [&](std::uint16_t which) {
         return std::ranges::find(rules.intercepted_ports, which) != rules.intercepted_ports.end();
     };
-    if (protocol == IPPROTO_UDP && port == https_port && intercepted(port))
+    if (protocol == IPPROTO_UDP && port == kHttpsPort && intercepted(port))
         return Judgement::refused;
     const auto through_interceptor =
         protocol == IPPROTO_TCP && intercepted(port) ? Judgement::intercepted : Judgement::allowed;

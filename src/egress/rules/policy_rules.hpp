@@ -26,9 +26,9 @@ struct Scope {
         : protocol(transport), first(from), last(to) {}
 
     /// All protocols but TCP and UDP.
-    static constexpr std::uint8_t others = 255;
+    static constexpr std::uint8_t kOthers = 255;
 
-    std::uint8_t protocol = 0;  ///< IPPROTO_TCP, ..., `others`; 0: all protocols and ports
+    std::uint8_t protocol = 0;  ///< IPPROTO_TCP, ..., `kOthers`; 0: all protocols and ports
     std::uint16_t first = 0;    ///< ports are of TCP and UDP only
     std::uint16_t last = 65535;
 

@@ -7,10 +7,10 @@
 
 namespace opensandbox::egress {
 
-inline constexpr std::uint16_t dns_port = 53;
-inline constexpr std::uint16_t https_port = 443;
-inline constexpr std::uint16_t dns_over_tls_port = 853;
+inline constexpr std::uint16_t kDnsPort = 53;
+inline constexpr std::uint16_t kHttpsPort = 443;
+inline constexpr std::uint16_t kDnsOverTlsPort = 853;
 /// The protocols that have ports, as far as rules speak of them.
-inline constexpr std::array<std::uint8_t, 2> with_ports{IPPROTO_TCP, IPPROTO_UDP};
+inline constexpr std::array<std::uint8_t, 2> kWithPorts{IPPROTO_TCP, IPPROTO_UDP};
 
 }  // namespace opensandbox::egress

@@ -18,7 +18,7 @@ namespace {
 
 using boost::asio::ip::udp;
 
-constexpr std::size_t header_size = 12;
+constexpr std::size_t kHeaderSize = 12;
 
 /// Whether the redirection works for this address, as far as there is a way to it.
 enum class Outcome : std::uint8_t { answered, silent, no_way };
@@ -49,7 +49,7 @@ std::vector<std::uint8_t> make_query(std::uint16_t id) {
 Awaitable<Outcome> ask(std::string address, std::chrono::milliseconds patience) {
     const auto executor = co_await boost::asio::this_coro::executor;
     boost::system::error_code failed;
-    const udp::endpoint server(boost::asio::ip::make_address(address), dns_port);
+    const udp::endpoint server(boost::asio::ip::make_address(address), kDnsPort);
     udp::socket socket(executor);
     socket.open(server.protocol(), failed);
     if (!failed) socket.connect(server, failed);
@@ -67,9 +67,9 @@ Awaitable<Outcome> ask(std::string address, std::chrono::milliseconds patience) 
     const auto size = co_await socket.async_receive(
         boost::asio::buffer(answer),
         boost::asio::redirect_error(boost::asio::use_awaitable, failed));
-    constexpr std::uint8_t is_response = 0x80;
-    const bool ours = !failed && size >= header_size && answer[0] == query[0] &&
-                      answer[1] == query[1] && (answer[2] & is_response) != 0;
+    constexpr std::uint8_t kIsResponse = 0x80;
+    const bool ours = !failed && size >= kHeaderSize && answer[0] == query[0] &&
+                      answer[1] == query[1] && (answer[2] & kIsResponse) != 0;
     co_return ours ? Outcome::answered : Outcome::silent;
 }
 

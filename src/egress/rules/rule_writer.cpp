@@ -24,7 +24,7 @@ using Source = net::nft::KeyPart::Source;
 /// Of the protocol and ports that a scope speaks of.
 Rule begin_rule(const Scope& scope) {
     Rule rule;
-    if (scope.protocol == Scope::others)
+    if (scope.protocol == Scope::kOthers)
         rule.not_transport(IPPROTO_TCP).not_transport(IPPROTO_UDP);
     else if (scope.protocol != 0)
         rule.transport(scope.protocol);
@@ -70,13 +70,6 @@ SetLayout LearnedSets::layout(bool v6) const {
     return layout;
 }
 
-SetKey learned_key(const std::string& link, const IpAddress& address, const Scope& scope) {
-    SetKey key;
-    if (!link.empty()) key.link(link);
-    key.address(address).protocol(scope.protocol).port(scope.first).port(scope.last);
-    return key;
-}
-
 std::string RuleWriter::refusal(Reason reason) {
     return "refuse_" + std::string(to_string(reason));
 }
@@ -89,9 +82,33 @@ void RuleWriter::chain(const std::string& chain) {
     transaction_.add_chain(Family::inet, table_, chain);
 }
 
+void RuleWriter::set(const std::string& name, const SetLayout& layout) {
+    transaction_.add_set(Family::inet, table_, name, layout);
+}
+
+void RuleWriter::base_chain(const char* name, const char* type, net::nft::Hook hook,
+                            std::int32_t priority) {
+    transaction_.add_base_chain(Family::inet, table_, name, type, hook, priority);
+    transaction_.flush_chain(Family::inet, table_, name);
+}
+
 void RuleWriter::fresh_chain(const std::string& name) {
     chain(name);
     transaction_.flush_chain(Family::inet, table_, name);
+}
+
+void RuleWriter::write_learned_sets() {
+    for (const bool v6 : {false, true})
+        set(LearnedSets::name(v6), learned_.layout(v6));
+}
+
+void RuleWriter::refuse_other_protocols(const std::string& chain) {
+    rule(chain, Rule()
+                    .not_transport(IPPROTO_TCP)
+                    .not_transport(IPPROTO_UDP)
+                    .not_transport(IPPROTO_ICMP)
+                    .not_transport(IPPROTO_ICMPV6)
+                    .go_to(refusal(Reason::protocol)));
 }
 
 void RuleWriter::write_refusals(const LogLimits& log, const std::string& limits_set) {
@@ -110,7 +127,7 @@ void RuleWriter::write_refusals(const LogLimits& log, const std::string& limits_
                 entry.not_more_often(log.per_second, log.burst);
             else
                 entry.not_more_often(Source::incoming_link, limits_set, log.per_second, log.burst);
-            entry.log_to_group(log.group, std::string(log_prefix) + std::string(to_string(reason)),
+            entry.log_to_group(log.group, std::string(kLogPrefix) + std::string(to_string(reason)),
                                log.bytes);
             rule(name, entry);
         }
@@ -166,7 +183,7 @@ void RuleWriter::write_learned(const std::string& chain, const PolicyRules& rule
             key.emplace_back(Source::constant_port, scope.last);
             auto match = begin_rule(scope);
             v6 ? match.is_ipv6() : match.is_ipv4();
-            match.in_set(key, v6 ? learned_.v6 : learned_.v4);
+            match.in_set(key, LearnedSets::name(v6));
             rule(chain, match.go_to(to));
         }
     }
@@ -175,33 +192,33 @@ void RuleWriter::write_learned(const std::string& chain, const PolicyRules& rule
 void RuleWriter::write_doh(const std::string& chain, const PolicyRules& rules,
                            const std::string& to, bool tcp_only) {
     if (!rules.block_doh) return;
-    for (const auto transport : with_ports) {
+    for (const auto transport : kWithPorts) {
         if (tcp_only && transport != IPPROTO_TCP) continue;
-        const Scope https(transport, https_port);
+        const Scope https(transport, kHttpsPort);
         if (rules.doh_servers.empty())
-            rule(chain, Rule().transport(transport).destination_port(https_port).go_to(to));
+            rule(chain, Rule().transport(transport).destination_port(kHttpsPort).go_to(to));
         else
             write_addresses(chain, https, rules.doh_servers, to);
     }
 }
 
-void RuleWriter::write_filter(const std::string& chain, const PolicyRules& rules,
-                              const std::string& allowed) {
+void RuleWriter::write_filter(const std::string& chain, const PolicyRules& rules) {
+    const std::string allowed = kAllowedChain;
     const auto refused = refusal(Reason::policy);
-    for (const auto transport : with_ports)
+    for (const auto transport : kWithPorts)
         rule(chain, Rule()
                         .transport(transport)
-                        .destination_port(dns_over_tls_port)
+                        .destination_port(kDnsOverTlsPort)
                         .go_to(refusal(Reason::dns_over_tls)));
     write_doh(chain, rules, refusal(Reason::doh), false);
     write_prefixes(chain, rules.denied, Part::all, refused);
     write_prefixes(chain, rules.allowed, Part::within_private, allowed);
     if (rules.refuse_private)
         write_addresses(chain, {}, private_ranges(), refusal(Reason::private_range));
-    if (std::ranges::find(rules.intercepted_ports, https_port) != rules.intercepted_ports.end())
+    if (std::ranges::find(rules.intercepted_ports, kHttpsPort) != rules.intercepted_ports.end())
         rule(chain, Rule()
                         .transport(IPPROTO_UDP)
-                        .destination_port(https_port)
+                        .destination_port(kHttpsPort)
                         .go_to(refusal(Reason::quic)));
     write_prefixes(chain, rules.allowed, Part::beyond_private, allowed);
     // What the interceptor is to have was sent there before it came here; what comes here all the
@@ -212,19 +229,19 @@ void RuleWriter::write_filter(const std::string& chain, const PolicyRules& rules
     rule(chain, Rule().go_to(rules.allow_by_default ? allowed : refused));
 }
 
-void RuleWriter::write_diversion(const std::string& chain, const PolicyRules& rules,
-                                 const std::string& divert) {
+void RuleWriter::write_diversion(const std::string& chain, const PolicyRules& rules) {
     if (rules.intercepted_ports.empty()) return;
     SetLayout ports({KeyField::port});
     std::vector<Element> elements;
     for (const auto port : rules.intercepted_ports)
         elements.emplace_back(SetKey().port(port));
     // What is refused, or allowed past the interceptor, goes on as it is: the filter judges it.
-    const std::string leave = leave_chain;
+    const std::string leave = kLeaveChain;
+    const std::string divert = kDivertChain;
     const auto set = transaction_.add_constant_set(Family::inet, table_, ports, elements);
     rule(chain, Rule().not_transport(IPPROTO_TCP).accept());
     rule(chain, Rule().in_set(Source::destination_port, set, false).accept());
-    rule(chain, Rule().destination_port(dns_over_tls_port).accept());
+    rule(chain, Rule().destination_port(kDnsOverTlsPort).accept());
     write_doh(chain, rules, leave, true);
     write_prefixes(chain, rules.denied, Part::all, leave);
     write_prefixes(chain, rules.allowed, Part::within_private, leave);

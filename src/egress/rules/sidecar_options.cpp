@@ -45,8 +45,8 @@ Result<ControlGroup> own_control_group() {
     struct stat folder{};
     if (::stat((mount + path).c_str(), &folder) != 0)
         return Error::from_errno(errno, "look at control group " + path);
-    constexpr ino_t root = 1;
-    if (folder.st_ino == root)
+    constexpr ino_t kRoot = 1;
+    if (folder.st_ino == kRoot)
         return Error(ErrorCode::not_found, "this process is in no control group of its own");
     // In a hierarchy of its own, as containers have, its group is the root that it sees.
     const auto level = path == "/" ? 0 : std::ranges::count(path, '/');

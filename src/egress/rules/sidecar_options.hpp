@@ -12,9 +12,6 @@ namespace opensandbox::egress::rules {
 
 /// A control group of the unified hierarchy, as the packet filter knows it.
 struct ControlGroup {
-    ControlGroup() = default;
-    ControlGroup(std::uint64_t number, std::uint32_t depth) : id(number), level(depth) {}
-
     std::uint64_t id = 0;     ///< inode number of its folder
     std::uint32_t level = 0;  ///< how deep it is under the root that this process sees
 };

@@ -1,6 +1,5 @@
 #include "egress/rules/sidecar_ruleset.hpp"
 
-#include "egress/rules/host_ruleset.hpp"
 #include "egress/rules/ports.hpp"
 
 #include <netinet/in.h>
@@ -17,17 +16,17 @@ using net::nft::Hook;
 using net::nft::Rule;
 using net::nft::Transaction;
 
-constexpr auto loopback = "lo\0"sv;
-constexpr const char* policies_chain = "policies";
-constexpr const char* diversions_chain = "diversions";
+constexpr auto kLoopback = "lo\0"sv;
+constexpr const char* kPoliciesChain = "policies";
+constexpr const char* kDiversionsChain = "diversions";
 
 /// Before connection tracking, at -200.
-constexpr std::int32_t before_tracking = -300;
+constexpr std::int32_t kBeforeTracking = -300;
 /// Before Docker's own translation of its resolver's address, at -100.
-constexpr std::int32_t before_translation = -101;
-constexpr std::int32_t filters = 0;
+constexpr std::int32_t kBeforeTranslation = -101;
+constexpr std::int32_t kFilters = 0;
 /// After all others.
-constexpr std::int32_t at_last = 300;
+constexpr std::int32_t kAtLast = 300;
 
 /// To one address.
 Rule& to(Rule& rule, const IpAddress& address) {
@@ -37,13 +36,6 @@ Rule& to(Rule& rule, const IpAddress& address) {
 
 }  // namespace
 
-LearnedSets SidecarRuleset::learned_sets() {
-    LearnedSets sets;
-    sets.v4 = "learned4";
-    sets.v6 = "learned6";
-    return sets;
-}
-
 Rule SidecarRuleset::own() const {
     Rule rule;
     rule.marked(options_.own.mark);
@@ -51,75 +43,72 @@ Rule SidecarRuleset::own() const {
     return rule;
 }
 
-void SidecarRuleset::write(Transaction& transaction, SidecarParts parts) const {
-    const auto sets = learned_sets();
-    for (const bool v6 : {false, true})
-        transaction.add_set(Family::inet, options_.table, v6 ? sets.v6 : sets.v4, sets.layout(v6));
-    RuleWriter writer(transaction, options_.table, sets);
+void SidecarRuleset::write(Transaction& transaction, KernelParts parts) const {
+    RuleWriter writer(transaction, options_.table, kLearnedSets);
+    writer.write_learned_sets();
     writer.write_refusals(options_.log, {});
-    writer.fresh_chain(HostRuleset::allowed_chain);
-    writer.rule(HostRuleset::allowed_chain, Rule().mark_connection(judged_mark).accept());
-    const auto base = [&](const char* name, const char* type, Hook hook, std::int32_t priority) {
-        transaction.add_base_chain(Family::inet, options_.table, name, type, hook, priority);
-        transaction.flush_chain(Family::inet, options_.table, name);
-    };
-    base("zones", "filter", Hook::output, before_tracking);
-    if (parts.zones) writer.rule("zones", Rule().marked(options_.own.mark).track_in_zone(own_zone));
-    base("translation", "nat", Hook::output, before_translation);
+    writer.fresh_chain(kAllowedChain);
+    writer.rule(kAllowedChain, Rule().mark_connection(kJudgedMark).accept());
+    writer.base_chain("zones", "filter", Hook::output, kBeforeTracking);
+    if (parts.zones) writer.rule("zones", Rule().marked(options_.own.mark).track_in_zone(kOwnZone));
+    writer.base_chain("translation", "nat", Hook::output, kBeforeTranslation);
     write_translation(writer);
-    base("egress", "filter", Hook::output, filters);
+    writer.base_chain("egress", "filter", Hook::output, kFilters);
     write_output(writer);
-    base("input", "filter", Hook::input, filters);
+    writer.base_chain("input", "filter", Hook::input, kFilters);
     write_input(writer);
-    base("sign", "filter", Hook::postrouting, at_last);
+    writer.base_chain("sign", "filter", Hook::postrouting, kAtLast);
     if (!parts.frames) return;
-    writer.rule("sign", Rule().not_to_interfaces(loopback).set_mark(secret_));
+    writer.rule("sign", Rule().not_to_interfaces(kLoopback).set_mark(secret_));
     write_frames(transaction);
 }
 
 void SidecarRuleset::write_policy(Transaction& transaction, const std::string& filter,
                                   const std::string& diversion) const {
-    RuleWriter writer(transaction, options_.table, learned_sets());
-    writer.fresh_chain(policies_chain);
-    writer.rule(policies_chain, Rule().jump(filter));
-    writer.fresh_chain(diversions_chain);
-    if (!diversion.empty()) writer.rule(diversions_chain, Rule().jump(diversion));
+    RuleWriter writer(transaction, options_.table, kLearnedSets);
+    writer.fresh_chain(kPoliciesChain);
+    writer.rule(kPoliciesChain, Rule().jump(filter));
+    writer.fresh_chain(kDiversionsChain);
+    if (!diversion.empty()) writer.rule(kDiversionsChain, Rule().jump(diversion));
 }
 
-void SidecarRuleset::write_translation(RuleWriter& writer) const {
-    writer.chain(diversions_chain);
-    writer.fresh_chain(leave_chain);
-    writer.rule(leave_chain, Rule().accept());
-    writer.fresh_chain(HostRuleset::divert_chain);
-    writer.rule(HostRuleset::divert_chain,
-                Rule().transport(IPPROTO_TCP).redirect(options_.interceptor_port));
-
-    const char* chain = "translation";
-    writer.rule(chain, own().accept());
-    for (const auto transport : with_ports) {
+void SidecarRuleset::accept_exempt(RuleWriter& writer, const char* chain) const {
+    for (const auto transport : kWithPorts) {
         for (const auto& server : options_.exempt_nameservers) {
             Rule rule;
-            to(rule, server).transport(transport).destination_port(dns_port).accept();
+            to(rule, server).transport(transport).destination_port(kDnsPort).accept();
             writer.rule(chain, rule);
         }
     }
-    for (const auto transport : with_ports)
-        writer.rule(chain, Rule().transport(transport).destination_port(dns_port).redirect(
+}
+
+void SidecarRuleset::write_translation(RuleWriter& writer) const {
+    writer.chain(kDiversionsChain);
+    writer.fresh_chain(kLeaveChain);
+    writer.rule(kLeaveChain, Rule().accept());
+    writer.fresh_chain(kDivertChain);
+    writer.rule(kDivertChain, Rule().transport(IPPROTO_TCP).redirect(options_.interceptor_port));
+
+    const char* chain = "translation";
+    writer.rule(chain, own().accept());
+    accept_exempt(writer, chain);
+    for (const auto transport : kWithPorts)
+        writer.rule(chain, Rule().transport(transport).destination_port(kDnsPort).redirect(
                                options_.dns_port));
-    writer.rule(chain, Rule().transport(IPPROTO_TCP).jump(diversions_chain));
+    writer.rule(chain, Rule().transport(IPPROTO_TCP).jump(kDiversionsChain));
 }
 
 void SidecarRuleset::write_output(RuleWriter& writer) const {
-    writer.chain(policies_chain);
+    writer.chain(kPoliciesChain);
     const char* chain = "egress";
     write_own(writer, chain);
     // Sockets may have any source, of IPv6 even without a right to. None at all is the kernel's own
     // while it looks whether an address is free; what stays here may be a refusal's answer, which
     // comes as if from where it was refused to go.
-    writer.rule(chain, Rule().not_to_interfaces(loopback).is_ipv4().source_not_local().go_to(
+    writer.rule(chain, Rule().not_to_interfaces(kLoopback).is_ipv4().source_not_local().go_to(
                            RuleWriter::refusal(Reason::source)));
     writer.rule(chain, Rule()
-                           .not_to_interfaces(loopback)
+                           .not_to_interfaces(kLoopback)
                            .is_ipv6()
                            .source(net::Ipv6Address(), 128, false)
                            .source_not_local()
@@ -142,38 +131,27 @@ void SidecarRuleset::write_output(RuleWriter& writer) const {
                            .is_ipv4()
                            .destination(net::Ipv4Address({127, 0, 0, 11}), 32)
                            .go_to(RuleWriter::refusal(Reason::host)));
-    writer.rule(chain, Rule().to_interfaces(loopback).accept());
+    writer.rule(chain, Rule().to_interfaces(kLoopback).accept());
     // What was redirected here is still on its way to the link it was first meant for.
     for (const char* here : {"127.0.0.1", "::1"}) {
         Rule rule;
         to(rule, boost::asio::ip::make_address(here))
             .destination_translated()
-            .mark_connection(judged_mark)
+            .mark_connection(kJudgedMark)
             .accept();
         writer.rule(chain, rule);
     }
-    for (const auto transport : with_ports) {
-        for (const auto& server : options_.exempt_nameservers) {
-            Rule rule;
-            to(rule, server).transport(transport).destination_port(dns_port).accept();
-            writer.rule(chain, rule);
-        }
-    }
+    accept_exempt(writer, chain);
     writer.rule(chain, Rule().is_ipv4().transport(IPPROTO_IGMP).drop());
-    writer.rule(chain, Rule()
-                           .not_transport(IPPROTO_TCP)
-                           .not_transport(IPPROTO_UDP)
-                           .not_transport(IPPROTO_ICMP)
-                           .not_transport(IPPROTO_ICMPV6)
-                           .go_to(RuleWriter::refusal(Reason::protocol)));
+    writer.refuse_other_protocols(chain);
     // Neighbours and routers are looked for by the kernel itself.
     const char* kernel = "discovery";
     writer.fresh_chain(kernel);
-    writer.rule(kernel, Rule().of_a_process().jump(policies_chain));
+    writer.rule(kernel, Rule().of_a_process().jump(kPoliciesChain));
     writer.rule(kernel, Rule().of_a_process().go_to(RuleWriter::refusal(Reason::policy)));
     writer.rule(kernel, Rule().accept());
     writer.rule(chain, Rule().is_ipv6().transport(IPPROTO_ICMPV6).go_to(kernel));
-    writer.rule(chain, Rule().jump(policies_chain));
+    writer.rule(chain, Rule().jump(kPoliciesChain));
     writer.rule(chain, Rule().go_to(RuleWriter::refusal(Reason::policy)));
 }
 
@@ -188,7 +166,7 @@ void SidecarRuleset::write_own(RuleWriter& writer, const char* chain) const {
                            .destination_port(options_.interceptor_port)
                            .destination_translated()
                            .reject_with_reset());
-    writer.rule(chain, own().mark_connection(own_mark).accept());
+    writer.rule(chain, own().mark_connection(kOwnMark).accept());
     const char* stale = "of_sidecar";
     writer.fresh_chain(stale);
     // The kernel's own, when a socket is closed already.
@@ -196,12 +174,12 @@ void SidecarRuleset::write_own(RuleWriter& writer, const char* chain) const {
     writer.rule(stale, Rule().transport(IPPROTO_TCP).reject_with_reset());
     writer.rule(stale, Rule().transport(IPPROTO_UDP).go_to(RuleWriter::refusal(Reason::policy)));
     // Servers within the namespace answer the sidecar over the loopback link.
-    writer.rule(chain, Rule().not_to_interfaces(loopback).of_connection(own_mark).jump(stale));
+    writer.rule(chain, Rule().not_to_interfaces(kLoopback).of_connection(kOwnMark).jump(stale));
 }
 
 void SidecarRuleset::write_input(RuleWriter& writer) const {
     const char* chain = "input";
-    writer.rule(chain, Rule().from_interfaces(loopback).accept());
+    writer.rule(chain, Rule().from_interfaces(kLoopback).accept());
     writer.rule(chain, Rule().connection(net::nft::established | net::nft::related).accept());
     // A connection that was cut must not come to life again from its other end.
     writer.rule(chain, Rule().transport(IPPROTO_TCP).in_midst_of_stream().drop());
@@ -212,14 +190,14 @@ void SidecarRuleset::write_frames(Transaction& transaction) const {
     transaction.add_base_chain(Family::arp, options_.table, "sign", "filter", Hook::arp_output, 0);
     transaction.flush_chain(Family::arp, options_.table, "sign");
     transaction.add_rule(Family::arp, options_.table, "sign", Rule().set_mark(secret_));
-    transaction.add_counter(Family::netdev, options_.table, frames_counter);
+    transaction.add_counter(Family::netdev, options_.table, kFramesCounter);
     for (std::size_t i = 0; i < options_.links.size(); ++i) {
         const auto chain = "frames_" + std::to_string(i);
         transaction.add_egress_chain(options_.table, chain, options_.links[i], 0);
         transaction.add_rule(Family::netdev, options_.table, chain,
                              Rule().marked(secret_).clear_mark().accept());
         transaction.add_rule(Family::netdev, options_.table, chain,
-                             Rule().count(frames_counter).drop());
+                             Rule().count(kFramesCounter).drop());
     }
 }
 

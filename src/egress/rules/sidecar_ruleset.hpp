@@ -7,12 +7,6 @@
 
 namespace opensandbox::egress::rules {
 
-/// What not every kernel has.
-struct SidecarParts {
-    bool frames = true;  ///< chains for what leaves by a link; Linux 5.16
-    bool zones = true;   ///< of connection tracking
-};
-
 /// The sidecar's tables but for the policy, in a sandbox's own network namespace. In this order,
 /// after the contract's (1.6):
 /// 1. what is the sidecar's own goes out;
@@ -33,26 +27,28 @@ class SidecarRuleset {
 
     /// In place of what is there, but for the policy. The tables exist: of family inet, and with
     /// `parts.frames` an empty one of netdev and one of arp.
-    void write(net::nft::Transaction& transaction, SidecarParts parts) const;
+    void write(net::nft::Transaction& transaction, KernelParts parts) const;
     /// Puts the chains of a policy in force, which exist; none for the interceptor if empty.
     void write_policy(net::nft::Transaction& transaction, const std::string& filter,
                       const std::string& diversion) const;
-    static LearnedSets learned_sets();
+    static constexpr LearnedSets kLearnedSets{};
     /// Of connections of the sandbox that the policy allowed, or the interceptor has: kept by
     /// connection tracking, where neither the sandbox nor other namespaces see it.
-    static constexpr std::uint32_t judged_mark = 2;
+    static constexpr std::uint32_t kJudgedMark = 2;
     /// Of the sidecar's own.
-    static constexpr std::uint32_t own_mark = 3;
+    static constexpr std::uint32_t kOwnMark = 3;
     /// Of connection tracking, for what has the sidecar's mark. It permits nothing.
-    static constexpr std::uint16_t own_zone = 1;
+    static constexpr std::uint16_t kOwnZone = 1;
     /// Counts frames that were dropped; of family netdev.
-    static constexpr const char* frames_counter = "raw_frames";
+    static constexpr const char* kFramesCounter = "raw_frames";
 
   private:
     void write_translation(RuleWriter& writer) const;
     void write_output(RuleWriter& writer) const;
     void write_own(RuleWriter& writer, const char* chain) const;
     void write_input(RuleWriter& writer) const;
+    /// Queries to exempt nameservers go on.
+    void accept_exempt(RuleWriter& writer, const char* chain) const;
     void write_frames(net::nft::Transaction& transaction) const;
     /// Begins with what the sidecar's own packets have.
     [[nodiscard]] net::nft::Rule own() const;

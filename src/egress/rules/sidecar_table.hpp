@@ -1,15 +1,8 @@
 #pragma once
 
-#include "egress/rules/connection_cut.hpp"
-#include "egress/rules/learned_addresses.hpp"
-#include "egress/rules/learned_sets.hpp"
-#include "egress/rules/policy_chains.hpp"
+#include "egress/rules/policy_table.hpp"
 #include "egress/rules/sidecar_ruleset.hpp"
-#include "net/netlink_socket.hpp"
-#include "net/stream.hpp"
 
-#include <chrono>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -19,10 +12,8 @@ namespace opensandbox::egress::rules {
 /// CAP_NET_ADMIN. The table stays when the sidecar ends, however it ends: queries for names are
 /// refused then, what was learned expires, and nothing else is allowed. The next sidecar takes it
 /// over with all that it holds. Synchronous, as HostTable is, and as fast. Not thread-safe.
-class SidecarTable {
+class SidecarTable : public PolicyTable {
   public:
-    using Clock = std::chrono::steady_clock;
-
     /// Takes over the network namespace of the calling thread, with this policy from the first
     /// moment on. unsupported for a kernel without nf_tables, permission_denied without
     /// CAP_NET_ADMIN or when another sidecar that lives owns the table, not_found for a link that
@@ -34,21 +25,16 @@ class SidecarTable {
     Status set_links(std::vector<std::string> links);
     /// Puts another policy in force. Connections and learned addresses stay, but those that it does
     /// not allow. Those whose names are not known (from an earlier sidecar) are asked for as "".
-    Result<ConnectionCut> set_policy(PolicyRules rules,
-                                     const LearnedAddresses::StillAllowed& still_allowed);
+    Result<ConnectionCut> set_policy(PolicyRules rules, const StillAllowed& still_allowed);
     /// Opens addresses that a name stands for; as HostTable::learn().
     Status learn(const std::string& name, const std::vector<IpAddress>& addresses,
                  const std::vector<Scope>& scopes, std::chrono::seconds lifetime);
-    Result<ConnectionCut> revoke(const LearnedAddresses::StillAllowed& still_allowed);
+    Result<ConnectionCut> revoke(const StillAllowed& still_allowed);
     /// Of what is not allowed at this moment.
     [[nodiscard]] ConnectionCut cut() const;
-    /// Forgets what has expired: to be called every few seconds.
-    void expire() { learned_.expire(Clock::now()); }
 
-    [[nodiscard]] const LearnedAddresses& learned() const { return learned_; }
     [[nodiscard]] Judgement judge(const IpAddress& destination, std::uint8_t protocol,
                                   std::uint16_t port) const;
-    Result<std::uint64_t> refused(Reason reason);
     /// Raw frames that were dropped at the links so far.
     Result<std::uint64_t> raw_frames();
     /// Raw frames (AF_PACKET) are stopped at the links; false before Linux 5.16. Without this, and
@@ -56,25 +42,16 @@ class SidecarTable {
     [[nodiscard]] bool stops_raw_frames() const { return parts_.frames; }
 
   private:
-    SidecarTable(SidecarOptions options, net::NetlinkSocket socket,
-                 std::shared_ptr<SharedTracking> tracking);
+    SidecarTable(SidecarOptions options, Sockets sockets);
     Status take_over();
     Status write_base();
     Status check_links(const std::vector<std::string>& links) const;
-    Result<bool> has_table(net::nft::Family family);
-    Status put_in_force(std::shared_ptr<const PolicyRules> rules);
-    Status adopt_learned(bool v6);
-    Status apply_loss(const LearnedAddresses::Loss& loss);
+    Status put_in_force(SharedRules rules);
+
     SidecarOptions options_;
-    net::NetlinkSocket socket_;
-    std::shared_ptr<SharedTracking> tracking_;
-    PolicyChains chains_;
     std::string policy_;  ///< digest of what is in force; empty: nothing yet
-    std::shared_ptr<const PolicyRules> rules_;
-    LearnedAddresses learned_;
+    SharedRules rules_;
     std::uint32_t secret_ = 0;
-    bool owned_ = true;
-    SidecarParts parts_;
 };
 
 /// Removes the tables: everything is open then. For tests and uninstalling, not for a sidecar's

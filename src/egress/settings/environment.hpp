@@ -18,14 +18,12 @@ namespace opensandbox::egress {
 
 /// An address and a port, or all addresses.
 struct ListenAddress {
-    ListenAddress() = default;
     std::optional<net::Address> address;  ///< empty: all of both families
     std::uint16_t port = 18080;
 };
 
 /// A DNS server.
 struct DnsUpstream {
-    DnsUpstream(net::Address a, std::uint16_t p) : address(std::move(a)), port(p) {}
     net::Address address;
     std::uint16_t port;
     friend bool operator==(const DnsUpstream&, const DnsUpstream&) = default;
@@ -34,8 +32,6 @@ struct DnsUpstream {
 /// The sidecar's environment (network contract 1.3). Variables that are set to nothing count as
 /// unset.
 struct SidecarOptions {
-    SidecarOptions() = default;
-
     bool nft = false;  ///< mode dns+nft, not dns
     std::string rules;
     std::string policy_file;
@@ -76,7 +72,6 @@ struct SidecarOptions {
 };
 
 struct ParsedEnvironment {
-    ParsedEnvironment() = default;
     SidecarOptions options;
     /// The filter of names. Its upstreams, and how they are asked, are among the options.
     dns::ProxySettings dns;

@@ -129,7 +129,7 @@ std::optional<std::uint16_t> parse_query_type(std::string_view name) {
         std::string_view name;
         std::uint16_t type;
     };
-    constexpr std::array known{Named{"a", dns::kTypeA},
+    constexpr std::array kNown{Named{"a", dns::kTypeA},
                                Named{"ns", dns::kTypeNs},
                                Named{"cname", dns::kTypeCname},
                                Named{"soa", dns::kTypeSoa},
@@ -150,7 +150,7 @@ std::optional<std::uint16_t> parse_query_type(std::string_view name) {
                                Named{"https", dns::kTypeHttps},
                                Named{"caa", dns::kTypeCaa}};
     const std::string lower = lower_case(name);
-    for (const Named& each : known) {
+    for (const Named& each : kNown) {
         if (each.name == lower) return each.type;
     }
     if (!lower.starts_with("type")) return std::nullopt;

@@ -12,7 +12,6 @@ namespace opensandbox::egress {
 
 /// A secret under a name.
 struct Credential {
-    Credential() = default;
     std::string name;
     std::string source_type = "inline";
     SecretPtr secret;
@@ -21,8 +20,6 @@ struct Credential {
 
 /// A host, or with `wildcard` all hosts below it, at any depth, without itself.
 struct HostPattern {
-    HostPattern() = default;
-    HostPattern(bool w, std::string n) : wildcard(w), name(std::move(n)) {}
     bool wildcard = false;
     std::string name;  ///< lower case, without "*."
 
@@ -43,7 +40,6 @@ struct PathPattern {
 };
 
 struct BindingMatch {
-    BindingMatch() = default;
     std::vector<std::string> schemes;  ///< "https", "http"
     std::vector<std::uint16_t> ports;
     std::vector<HostPattern> hosts;
@@ -64,14 +60,12 @@ std::string_view to_string(AuthType type);
 
 /// A header and whose value goes there.
 struct HeaderCredential {
-    HeaderCredential() = default;
     std::string name;  ///< canonical
     std::string credential;
 };
 
 /// A placeholder in a request and whose value takes its place.
 struct Substitution {
-    Substitution() = default;
     std::string credential;
     std::string placeholder;
     bool path = false;
@@ -81,7 +75,6 @@ struct Substitution {
 };
 
 struct BindingAuth {
-    BindingAuth() = default;
     AuthType type = AuthType::bearer;
     /// One for bearer and basic ("Authorization") and apiKey; none for passthrough.
     std::vector<HeaderCredential> headers;
@@ -89,7 +82,6 @@ struct BindingAuth {
 };
 
 struct Binding {
-    Binding() = default;
     std::string name;
     BindingMatch match;
     BindingAuth auth;

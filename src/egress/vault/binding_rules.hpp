@@ -13,7 +13,6 @@
 namespace opensandbox::egress {
 
 struct VaultSettings {
-    VaultSettings() = default;
     /// Ports whose connections are intercepted.
     std::vector<std::uint16_t> intercept_ports{80, 443};
     /// OPENSANDBOX_EGRESS_CREDENTIAL_VAULT_REQUIRE_SCOPED_MATCH: bindings must name their methods

@@ -16,15 +16,12 @@
 namespace opensandbox::egress {
 
 struct HeaderField {
-    HeaderField() = default;
-    HeaderField(std::string n, std::string v) : name(std::move(n)), value(std::move(v)) {}
     std::string name;
     std::string value;
 };
 
 /// A request as the interceptor has it; the views must live through the call.
 struct VaultRequest {
-    VaultRequest() = default;
     std::string_view scheme;  ///< "https" or "http"
     /// Whom the request really goes to: the name that the upstream's certificate was checked for,
     /// equal to SNI and Host; over plain HTTP, the name that the address was learned from. Never a

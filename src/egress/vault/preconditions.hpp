@@ -11,7 +11,6 @@ namespace opensandbox::egress {
 
 /// What the vault's promises rest on.
 struct VaultConditions {
-    VaultConditions() = default;
     bool api_token = false;          ///< the API asks for a token
     bool interception = false;       ///< connections are intercepted
     bool verified_upstreams = true;  ///< certificates of servers are checked
@@ -24,7 +23,6 @@ std::optional<std::string_view> missing_condition(const VaultConditions& conditi
 
 /// How a request came.
 struct WriteTransport {
-    WriteTransport() = default;
     net::Address peer;
     bool tls = false;
     /// X-Forwarded-Proto, "" when there is none.

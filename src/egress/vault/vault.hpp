@@ -13,7 +13,6 @@ namespace opensandbox::egress {
 
 /// What a vault holds at one revision; immutable, sorted by name.
 struct VaultState {
-    VaultState() = default;
     std::uint64_t revision = 0;
     std::vector<Credential> credentials;
     std::vector<Binding> bindings;

@@ -21,14 +21,12 @@ inline constexpr std::size_t kMaxVaultItems = 256;
 inline constexpr std::size_t kMaxBindingItems = 32;
 
 struct VaultCreate {
-    VaultCreate() = default;
     std::vector<Credential> credentials;
     std::vector<Binding> bindings;
 };
 
 /// Applied in the order deleted, replaced, added.
 struct VaultMutation {
-    VaultMutation() = default;
     std::optional<std::uint64_t> expected_revision;
     std::vector<Credential> add_credentials;
     std::vector<Credential> replace_credentials;

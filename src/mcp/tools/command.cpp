@@ -158,7 +158,7 @@ void add_command_tools(std::vector<Tool>& tools) {
     tools.push_back(
         {"command_status", "State of a command", "Whether a command still runs, and its exit code.",
          Effect::reads, execution_input(),
-         document_schema<sdk::CommandStatus>(sdk::fields::command_status_members), status});
+         document_schema<sdk::CommandStatus>(sdk::fields::kCommandStatusMembers), status});
     tools.push_back({"command_logs", "Output of a command",
                      "Output of a background command so far, or what did not fit the answer of a "
                      "foreground one. Pass the cursor of the last answer to go on.",

@@ -43,7 +43,7 @@ json::object execution_error_schema() {
 }  // namespace
 
 json::object sandbox_info_schema() {
-    return document_schema<sdk::SandboxInfo>(sdk::fields::sandbox_members);
+    return document_schema<sdk::SandboxInfo>(sdk::fields::kSandboxMembers);
 }
 
 json::object sandbox_schema() {
@@ -54,7 +54,7 @@ json::object sandbox_schema() {
 }
 
 json::object pagination_schema() {
-    return document_schema<sdk::Pagination>(sdk::fields::pagination_members);
+    return document_schema<sdk::Pagination>(sdk::fields::kPaginationMembers);
 }
 
 json::object status_schema() {
@@ -96,7 +96,7 @@ json::object network_rule_schema() {
 }
 
 json::object file_schema() {
-    return document_schema<sdk::FileInfo>(sdk::fields::file_members);
+    return document_schema<sdk::FileInfo>(sdk::fields::kFileMembers);
 }
 
 json::object status_document(std::string_view word) {

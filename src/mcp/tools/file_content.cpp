@@ -1,9 +1,8 @@
 #include "mcp/output_pages.hpp"
 #include "mcp/tool.hpp"
-#include "mcp/tools/byte_range.hpp"
 #include "mcp/tools/describe.hpp"
+#include "mcp/tools/file_bytes.hpp"
 #include "mcp/tools/file_mode.hpp"
-#include "mcp/tools/text_encoding.hpp"
 #include "mcp/workspace.hpp"
 
 #include <algorithm>
@@ -43,7 +42,7 @@ struct Wanted {
     std::uint64_t size = 0;
 };
 
-Awaitable<sdk::Result<Wanted>> read_wanted(const Call& call, sdk::Files files) {
+Awaitable<sdk::Result<Wanted>> read_wanted(Call& call, sdk::Files files) {
     Wanted wanted;
     wanted.size = static_cast<std::uint64_t>(
         call.integer("limit", static_cast<std::int64_t>(call.workspace().limits().output)));

@@ -78,7 +78,7 @@ Awaitable<ToolResult> restore(Call& call) {
 }
 
 json::object info_schema() {
-    return document_schema<sdk::SnapshotInfo>(sdk::fields::snapshot_members);
+    return document_schema<sdk::SnapshotInfo>(sdk::fields::kSnapshotMembers);
 }
 
 json::object one_input() {
@@ -124,7 +124,7 @@ void add_snapshot_tools(std::vector<Tool>& tools) {
     tools.push_back({"snapshot_list", "List snapshots", "Snapshots of the server, page by page.",
                      Effect::reads, snapshots_input(),
                      document_schema<sdk::SnapshotPage>(
-                         sdk::fields::page_members(sdk::fields::snapshot_members)),
+                         sdk::fields::page_members(sdk::fields::kSnapshotMembers)),
                      list_snapshots});
     tools.push_back({"snapshot_get", "Describe a snapshot", "State and origin of one snapshot.",
                      Effect::reads, one_input(), info_schema(), get_snapshot});

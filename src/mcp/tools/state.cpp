@@ -60,7 +60,7 @@ Awaitable<ToolResult> endpoint(Call& call) {
 }
 
 /// Until the sandbox is in `state`, has failed, or the time is up: what it is then.
-Awaitable<ToolResult> wait_for_state(Call& call, std::string id, std::string_view state) {
+Awaitable<ToolResult> wait_for_state(Call& call, std::string id, std::string state) {
     const auto limit = milliseconds_of(call.number("wait_seconds", kDefaultStateWait));
     const auto end = std::chrono::steady_clock::now() + limit;
     for (;;) {
@@ -180,7 +180,7 @@ void add_state_tools(std::vector<Tool>& tools) {
                      Object().required("expires_at", schema::time()).build(true), renew});
     tools.push_back({"sandbox_get_metrics", "Measure a sandbox",
                      "Processor and memory that it uses at this moment.", Effect::reads,
-                     connected_input(), document_schema<sdk::Metrics>(sdk::fields::metrics_members),
+                     connected_input(), document_schema<sdk::Metrics>(sdk::fields::kMetricsMembers),
                      metrics});
     tools.push_back({"sandbox_healthcheck", "Check a sandbox",
                      "Whether the sandbox answers. When it does not, see diagnostics_events.",
@@ -196,7 +196,7 @@ void add_state_tools(std::vector<Tool>& tools) {
          "started with command_run and background=true. Put http:// before the "
          "endpoint, and send the headers given.",
          Effect::reads, endpoint_input(),
-         document_schema<sdk::Endpoint>(sdk::fields::endpoint_members), endpoint});
+         document_schema<sdk::Endpoint>(sdk::fields::kEndpointMembers), endpoint});
     tools.push_back({"sandbox_pause", "Pause a sandbox",
                      "Freezes everything in it, memory included, until sandbox_resume.",
                      Effect::adds, waiting_input(), sandbox_info_schema(), pause});

@@ -11,10 +11,9 @@ namespace opensandbox::net::dns {
 
 namespace {
 
-constexpr std::size_t header_size = kHeaderSize;
-constexpr std::size_t max_answers = 512;
+constexpr std::size_t kMaxAnswers = 512;
 /// To the question's name, which is always the first.
-constexpr std::uint16_t pointer_to_question = 0xc00c;
+constexpr std::uint16_t kPointerToQuestion = 0xc00c;
 
 struct Header {
     std::uint16_t id, flags, questions, answers, authorities, additionals;
@@ -77,7 +76,7 @@ std::string begin_reply(std::string_view message, const Query& query, std::uint1
     put_word(out, static_cast<std::uint32_t>(answers));
     put_word(out, 0);
     put_word(out, 0);
-    out += message.substr(header_size, query.question_end - header_size);
+    out += message.substr(kHeaderSize, query.question_end - kHeaderSize);
     return out;
 }
 
@@ -129,7 +128,7 @@ Result<Reply> parse_reply(std::string_view message) {
     reply.truncated = (header.flags & kFlagTruncated) != 0;
     reply.question = read_question(reader);
     if (!reader.good()) return malformed("unreadable question");
-    if (header.answers > max_answers) return malformed("too many answers");
+    if (header.answers > kMaxAnswers) return malformed("too many answers");
     for (int i = 0; i < header.answers; ++i) {
         RawRecord raw = read_raw_record(reader);
         if (!reader.good()) {
@@ -179,13 +178,13 @@ std::string make_address_reply(std::string_view message, const Query& query,
         } else {
             continue;
         }
-        size += header_size + bytes.size();
+        size += kHeaderSize + bytes.size();
         if (size > limit) break;
         data.push_back(std::move(bytes));
     }
     std::string out = begin_reply(message, query, kFlagAuthoritative, data.size());
     for (const std::string& bytes : data) {
-        put_word(out, pointer_to_question);
+        put_word(out, kPointerToQuestion);
         put_word(out, query.question.type);
         put_word(out, kClassInternet);
         put_word(out, ttl >> 16);
@@ -204,7 +203,7 @@ std::string fit_udp(std::string_view reply, const Query& query) {
     if (!reader.good() || header.questions != 1) return {};
     std::string out(reply.substr(0, reader.at()));
     out[2] = static_cast<char>(static_cast<unsigned char>(out[2]) | kFlagTruncated >> 8);
-    std::fill(out.begin() + 6, out.begin() + header_size, '\0');
+    std::fill(out.begin() + 6, out.begin() + kHeaderSize, '\0');
     return out;
 }
 

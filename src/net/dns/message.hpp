@@ -36,7 +36,6 @@ inline constexpr std::uint32_t kDnssecOk = 0x8000;
 
 /// What is asked for.
 struct Question {
-    Question() = default;
     std::string
         name;  ///< lower case, without the last dot; odd bytes as \DDD, dots in labels as \.
     std::uint16_t type = 0;
@@ -46,7 +45,6 @@ struct Question {
 
 /// A query with its one question.
 struct Query {
-    Query() = default;
     std::uint16_t id = 0;
     Question question;
     std::size_t question_end = 0;      ///< offset of the first byte behind it
@@ -62,7 +60,6 @@ Result<Query> parse_query(std::string_view message);
 
 /// One answer that names an address, or a name for a name.
 struct Record {
-    Record() = default;
     std::string name;
     std::uint16_t type = 0;
     std::uint32_t ttl = 0;                            ///< seconds
@@ -71,7 +68,6 @@ struct Record {
 };
 
 struct Reply {
-    Reply() = default;
     std::uint16_t id = 0;
     ResponseCode code = ResponseCode::no_error;
     bool truncated = false;

@@ -10,7 +10,7 @@ namespace opensandbox::net::dns {
 
 namespace {
 
-constexpr std::size_t max_records = 1024;
+constexpr std::size_t kMaxRecords = 1024;
 
 /// Where names lie in the data of a type: so many bytes, so many names, then bytes to the end.
 struct Layout {
@@ -184,7 +184,7 @@ Result<Response> parse_response(std::string_view message) {
     if (!reader.good()) return malformed("shorter than a header");
     if ((flags & kFlagResponse) == 0) return malformed("not a response");
     if (questions != 1) return malformed("must have one question");
-    if (answers + authorities + additionals > max_records) return malformed("too many records");
+    if (answers + authorities + additionals > kMaxRecords) return malformed("too many records");
     response.code = flags & kCodeMask;
     response.truncated = (flags & kFlagTruncated) != 0;
     response.authentic = (flags & kFlagAuthentic) != 0;

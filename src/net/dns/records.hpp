@@ -34,7 +34,6 @@ inline constexpr std::uint16_t kTypeCaa = 257;
 
 /// A record that stands by itself: no pointer in it leads out of it.
 struct ResourceRecord {
-    ResourceRecord() = default;
     std::string owner;  ///< wire form, letters as they came
     std::uint16_t type = 0;
     std::uint16_t dns_class = 0;
@@ -44,7 +43,6 @@ struct ResourceRecord {
 
 /// A response. The additional section is not kept but for what its OPT record adds to the code.
 struct Response {
-    Response() = default;
     std::uint16_t id = 0;
     std::uint16_t code = 0;  ///< a ResponseCode, or one of the extended ones up to 4,095
     bool truncated = false;
@@ -61,7 +59,6 @@ struct Response {
 Result<Response> parse_response(std::string_view message);
 
 struct EncodedResponse {
-    EncodedResponse() = default;
     std::string bytes;                       ///< its id is 0
     std::vector<std::uint16_t> ttl_offsets;  ///< of each record
     std::size_t answers_end = 0;             ///< offset behind the answer section

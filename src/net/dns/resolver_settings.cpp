@@ -7,8 +7,8 @@ namespace opensandbox::net::dns {
 
 namespace {
 
-constexpr std::size_t max_text = 64 << 10;
-constexpr std::size_t max_words = 32;
+constexpr std::size_t kMaxText = 64 << 10;
+constexpr std::size_t kMaxWords = 32;
 
 std::string domain_of(std::string word) {
     while (word.starts_with('.'))
@@ -25,14 +25,14 @@ std::string domain_of(std::string word) {
 
 ResolverSettings parse_resolver_settings(std::string_view text, std::size_t max_servers) {
     ResolverSettings settings;
-    std::istringstream lines{std::string(text.substr(0, max_text))};
+    std::istringstream lines{std::string(text.substr(0, kMaxText))};
     for (std::string line; std::getline(lines, line);) {
         line = line.substr(0, line.find_first_of("#;"));
         std::istringstream words(line);
         std::string key;
         words >> key;
         std::vector<std::string> values;
-        for (std::string word; words >> word && values.size() < max_words;)
+        for (std::string word; words >> word && values.size() < kMaxWords;)
             values.push_back(std::move(word));
         if (key == "nameserver" && !values.empty()) {
             boost::system::error_code wrong;

@@ -10,7 +10,6 @@ namespace opensandbox::net::dns {
 
 /// What a resolv.conf says (resolv.conf(5)).
 struct ResolverSettings {
-    ResolverSettings() = default;
     std::vector<boost::asio::ip::address> servers;  ///< in order; IPv6 with its scope
     std::vector<std::string> search;                ///< lower case, without dots at the ends
     std::vector<std::string> options;

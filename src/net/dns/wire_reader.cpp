@@ -9,7 +9,7 @@ namespace opensandbox::net::dns {
 
 namespace {
 
-constexpr std::size_t max_pointers = 64;
+constexpr std::size_t kMaxPointers = 64;
 
 char lower(char c) {
     return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
@@ -47,7 +47,7 @@ void WireReader::labels(Take take) {
             const std::size_t target = static_cast<std::size_t>(size & 0x3f) << 8 | byte();
             met_pointer_ = true;
             if (!resume) resume = at_;
-            if (!good_ || target < kHeaderSize || target >= here || ++pointers > max_pointers) {
+            if (!good_ || target < kHeaderSize || target >= here || ++pointers > kMaxPointers) {
                 good_ = false;
             }
             at_ = target;

@@ -13,7 +13,6 @@ namespace opensandbox::runtime::docker {
 
 /// Everything beyond the request that decides how a sandbox's container looks.
 struct ContainerPlan {
-    ContainerPlan() = default;
     std::string image;                ///< reference or id
     std::string agent_volume;         ///< name of the volume with the agent
     bool foreign_agent = false;       ///< the agent is the published one, from runtime.execd_image

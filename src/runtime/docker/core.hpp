@@ -25,7 +25,6 @@ namespace opensandbox::runtime::docker {
 
 /// What this server knows of one sandbox's objects at the engine.
 struct Known {
-    Known() = default;
     std::string container;  ///< id; empty until it was made
     bool sidecar = false;
     std::string sidecar_container;  ///< id; empty when another life of this server made it
@@ -48,7 +47,6 @@ struct Known {
 
 /// Remains of a create or removal that could not be finished; tried again until nothing is left.
 struct Remains {
-    Remains() = default;
     Known known;
     std::chrono::steady_clock::time_point until;  ///< looked for until then even if absent
 };
@@ -62,31 +60,31 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
 
     [[nodiscard]] std::string_view error_prefix() const override { return "DOCKER"; }
     Awaitable<Status> start() override;
-    Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override;
+    Awaitable<Result<Endpoints>> create(SandboxSpec spec) override;
     [[nodiscard]] std::string image_digest(const std::string& id) const override;
     [[nodiscard]] std::string interception_mode(const std::string& id) const override;
-    Awaitable<Status> destroy(const std::string& id) override;
+    Awaitable<Status> destroy(std::string id) override;
     Awaitable<Result<std::vector<Observed>>> list() override;
     void on_exit(std::function<void(const std::string&, const Exit&)> listener) override;
     void on_change(std::function<void(const std::string&, Change)> listener) override;
     [[nodiscard]] Figures figures() const override;
     [[nodiscard]] Capabilities capabilities() const override;
-    Awaitable<Status> pause(const std::string& id) override;
-    Awaitable<Status> resume(const std::string& id) override;
-    Awaitable<Result<SnapshotReference>> snapshot(const std::string& sandbox_id,
-                                                  const std::string& snapshot_id) override;
-    Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot) override;
+    Awaitable<Status> pause(std::string id) override;
+    Awaitable<Status> resume(std::string id) override;
+    Awaitable<Result<SnapshotReference>> snapshot(std::string sandbox_id,
+                                                  std::string snapshot_id) override;
+    Awaitable<Status> remove_snapshot(SnapshotReference snapshot) override;
     Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots() override;
-    Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query) override;
-    Awaitable<Result<Inspection>> inspect(const std::string& id) override;
+    Awaitable<Result<std::string>> logs(std::string id, LogQuery query) override;
+    Awaitable<Result<Inspection>> inspect(std::string id) override;
     Awaitable<void> stop() override;
 
   private:
     class Operation;
 
-    /// What a create has made so far.
+    /// What a create was asked for and has made so far. Its steps borrow it.
     struct Creation {
-        Creation() = default;
+        SandboxSpec spec;
         ImageInfo image;
         ContainerPlan plan;
         VolumePlan volumes;
@@ -94,22 +92,22 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
     };
 
     // create.cpp
-    Awaitable<Result<Endpoints>> make(SandboxSpec& spec, Creation& creation);
+    Awaitable<Result<Endpoints>> make(Creation& creation);
     Status check_policy(const SandboxSpec& spec) const;
     Awaitable<Status> check_network();
-    Awaitable<Result<ImageInfo>> provide_image(const SandboxSpec& spec);
-    Awaitable<Status> make_container(const SandboxSpec& spec, Creation& creation);
-    Awaitable<Status> try_container(const SandboxSpec& spec, Creation& creation);
+    Awaitable<Result<ImageInfo>> provide_image(Creation& creation);
+    Awaitable<Status> make_container(Creation& creation);
+    Awaitable<Status> try_container(Creation& creation);
     Awaitable<Status> take_ports(Creation& creation, std::size_t count);
-    Awaitable<Result<Endpoints>> greet(const SandboxSpec& spec, Creation& creation);
-    Awaitable<Status> explain_end(const std::string& id);
-    Awaitable<void> undo(const SandboxSpec& spec, Creation& creation, Error why);
+    Awaitable<Result<Endpoints>> greet(Creation& creation);
+    Awaitable<Status> explain_end(std::string id);
+    Awaitable<void> undo(Creation& creation, Error why);
 
     // sidecar.cpp
-    Awaitable<Status> start_sidecar(const SandboxSpec& spec, Creation& creation);
-    Awaitable<Result<std::string>> run_sidecar(const SandboxSpec& spec, const SidecarPlan& sidecar);
-    Awaitable<Status> await_sidecar(const SandboxSpec& spec, const SidecarPlan& sidecar);
-    Awaitable<std::string> why_sidecar_ended(const std::string& id);
+    Awaitable<Status> start_sidecar(Creation& creation);
+    Awaitable<Result<std::string>> run_sidecar(Creation& creation, SidecarPlan sidecar);
+    Awaitable<Status> await_sidecar(std::string id, SidecarPlan sidecar);
+    Awaitable<std::string> why_sidecar_ended(std::string id);
     Awaitable<void> cut_off(std::string id);
     Awaitable<Result<bool>> is_guarded(std::string id, std::string container);
 
@@ -118,8 +116,8 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
     Status inherit_policy(const ImageInfo& image, SandboxSpec& spec) const;
 
     // destroy.cpp
-    Awaitable<Status> remove_objects(const std::string& id, Known known);
-    Awaitable<Result<Known>> find_objects(const std::string& id);
+    Awaitable<Status> remove_objects(std::string id, Known known);
+    Awaitable<Result<Known>> find_objects(std::string id);
     void leave_remains(const std::string& id, Known known);
     Awaitable<void> clear_remains();
 
@@ -144,7 +142,7 @@ class DockerRuntime final : public Runtime, public std::enable_shared_from_this<
     [[nodiscard]] std::string internal_host(const std::vector<NetworkEndpoint>& networks,
                                             const std::string& fallback) const;
     // recover.cpp
-    Awaitable<Result<std::optional<Observed>>> observe(const ContainerSummary& container);
+    Awaitable<Result<std::optional<Observed>>> observe(ContainerSummary container);
     Awaitable<void> remove_stray_sidecars();
 
     void spawn(Awaitable<void> task, std::string_view name);

@@ -46,15 +46,15 @@ void log_progress(const std::string& sandbox, const std::string& image,
 
 }  // namespace
 
-Awaitable<Result<Endpoints>> DockerRuntime::create(const SandboxSpec& asked) {
+Awaitable<Result<Endpoints>> DockerRuntime::create(SandboxSpec asked) {
     auto began = std::chrono::steady_clock::now();
-    SandboxSpec spec = asked;
+    Creation creation(std::move(asked));
+    const SandboxSpec& spec = creation.spec;
     known_[spec.id].creating = true;
-    Creation creation;
-    auto made = co_await make(spec, creation);
+    auto made = co_await make(creation);
     if (!made) {
         Error why = made.error();
-        co_await undo(spec, creation, why);
+        co_await undo(creation, why);
         co_return why;
     }
     if (Known* entry = known(spec.id)) {
@@ -80,7 +80,8 @@ std::string DockerRuntime::interception_mode(const std::string& id) const {
 }
 
 /// The steps in the contract's order (lifecycle 2.1).
-Awaitable<Result<Endpoints>> DockerRuntime::make(SandboxSpec& spec, Creation& creation) {
+Awaitable<Result<Endpoints>> DockerRuntime::make(Creation& creation) {
+    SandboxSpec& spec = creation.spec;
     if (spec.platform && spec.platform->os != "linux") {
         co_return invalid("platform.os: '" + spec.platform->os +
                           "' is not supported by this server.");
@@ -89,10 +90,10 @@ Awaitable<Result<Endpoints>> DockerRuntime::make(SandboxSpec& spec, Creation& cr
     if (!policy) co_return policy.error();
     auto network = co_await check_network();
     if (!network) co_return network.error();
-    auto planned =
-        co_await plan_volumes(engine_, blocking_, options_, spec.volumes, creation.volumes);
+    auto planned = co_await plan_volumes(engine_, blocking_, options_.allowed_host_paths,
+                                         spec.volumes, creation.volumes);
     if (!planned) co_return planned.error();
-    auto image = co_await provide_image(spec);
+    auto image = co_await provide_image(creation);
     if (!image) co_return image.error();
     creation.image = std::move(*image);
     auto inherited = inherit_policy(creation.image, spec);
@@ -120,9 +121,9 @@ Awaitable<Result<Endpoints>> DockerRuntime::make(SandboxSpec& spec, Creation& cr
     plan.facts.managed_volumes = creation.volumes.managed;
     plan.facts.bucket_mounts = creation.volumes.bucket_mounts;
     plan.facts.image_labels = creation.image.labels;
-    auto container = co_await make_container(spec, creation);
+    auto container = co_await make_container(creation);
     if (!container) co_return container.error();
-    co_return co_await greet(spec, creation);
+    co_return co_await greet(creation);
 }
 
 Awaitable<Status> DockerRuntime::check_network() {
@@ -137,7 +138,8 @@ Awaitable<Status> DockerRuntime::check_network() {
 }
 
 /// The local copy when it has the right platform, else a pull (lifecycle 6.2).
-Awaitable<Result<ImageInfo>> DockerRuntime::provide_image(const SandboxSpec& spec) {
+Awaitable<Result<ImageInfo>> DockerRuntime::provide_image(Creation& creation) {
+    const SandboxSpec& spec = creation.spec;
     constexpr std::string_view kCode = "SANDBOX_IMAGE_PULL_FAILED";
     std::string name = spec.snapshot ? spec.snapshot->data : spec.image;
     model::Platform wanted(version_.os, version_.architecture);
@@ -175,9 +177,10 @@ Awaitable<Status> DockerRuntime::take_ports(Creation& creation, std::size_t coun
     co_return Status();
 }
 
-Awaitable<Status> DockerRuntime::make_container(const SandboxSpec& spec, Creation& creation) {
+Awaitable<Status> DockerRuntime::make_container(Creation& creation) {
+    const SandboxSpec& spec = creation.spec;
     if (spec.network_policy) {
-        auto sidecar = co_await start_sidecar(spec, creation);
+        auto sidecar = co_await start_sidecar(creation);
         if (!sidecar) co_return sidecar;
     }
     bool own_ports = !spec.network_policy && options_.network_mode != "host";
@@ -187,7 +190,7 @@ Awaitable<Status> DockerRuntime::make_container(const SandboxSpec& spec, Creatio
             auto taken = co_await take_ports(creation, 2);
             if (!taken) co_return taken;
         }
-        auto started = co_await try_container(spec, creation);
+        auto started = co_await try_container(creation);
         if (started) co_return started;
         Error why = started.error();
         bool again = own_ports && is_port_conflict(why) && attempt < kPortAttempts;
@@ -209,7 +212,8 @@ Awaitable<Status> DockerRuntime::make_container(const SandboxSpec& spec, Creatio
     }
 }
 
-Awaitable<Status> DockerRuntime::try_container(const SandboxSpec& spec, Creation& creation) {
+Awaitable<Status> DockerRuntime::try_container(Creation& creation) {
+    const SandboxSpec& spec = creation.spec;
     std::string platform;
     if (spec.platform && !spec.snapshot) platform = spec.platform->os + "/" + spec.platform->arch;
     json::object body = container_body(spec, options_, creation.plan);
@@ -226,7 +230,8 @@ Awaitable<Status> DockerRuntime::try_container(const SandboxSpec& spec, Creation
 }
 
 /// Waits until a command works.
-Awaitable<Result<Endpoints>> DockerRuntime::greet(const SandboxSpec& spec, Creation& creation) {
+Awaitable<Result<Endpoints>> DockerRuntime::greet(Creation& creation) {
+    const SandboxSpec& spec = creation.spec;
     auto info = co_await engine_.inspect_container(container_of(spec.id));
     if (!info) co_return failure("SANDBOX_START_FAILED", info.error().message());
     const ContainerFacts& facts = creation.plan.facts;
@@ -269,7 +274,7 @@ Awaitable<Result<Endpoints>> DockerRuntime::greet(const SandboxSpec& spec, Creat
 }
 
 /// Fails when a container ended because its agent or entrypoint could not start.
-Awaitable<Status> DockerRuntime::explain_end(const std::string& id) {
+Awaitable<Status> DockerRuntime::explain_end(std::string id) {
     LogRequest request(container_of(id));
     request.tail = kLinesOfLog;
     request.tty = false;
@@ -287,8 +292,8 @@ Awaitable<Status> DockerRuntime::explain_end(const std::string& id) {
     co_return failure("SANDBOX_START_FAILED", "start of the entrypoint: " + line);
 }
 
-Awaitable<void> DockerRuntime::undo(const SandboxSpec& spec, Creation& creation, Error why) {
-    std::string id = spec.id;
+Awaitable<void> DockerRuntime::undo(Creation& creation, Error why) {
+    const std::string& id = creation.spec.id;
     Known remains;
     if (const Known* entry = known(id)) remains = *entry;
     remains.managed_volumes = creation.volumes.made;

@@ -16,8 +16,7 @@ constexpr std::chrono::milliseconds kLongestRetry{30'000};
 
 }  // namespace
 
-Awaitable<Status> DockerRuntime::destroy(const std::string& sandbox) {
-    std::string id = sandbox;
+Awaitable<Status> DockerRuntime::destroy(std::string id) {
     bool unknown = known(id) == nullptr;
     auto found = co_await find_objects(id);
     if (!found) co_return found.error();
@@ -38,7 +37,7 @@ Awaitable<Status> DockerRuntime::destroy(const std::string& sandbox) {
 
 /// From memory, else from the container's labels; by the published server's rule a name first, then
 /// the label.
-Awaitable<Result<Known>> DockerRuntime::find_objects(const std::string& id) {
+Awaitable<Result<Known>> DockerRuntime::find_objects(std::string id) {
     if (const Known* entry = known(id)) co_return *entry;
     Known found;
     found.sidecar = true;
@@ -58,7 +57,7 @@ Awaitable<Result<Known>> DockerRuntime::find_objects(const std::string& id) {
 }
 
 /// In the contract's order (lifecycle 6.6). Goes on after a failure and returns the first.
-Awaitable<Status> DockerRuntime::remove_objects(const std::string& id, Known objects) {
+Awaitable<Status> DockerRuntime::remove_objects(std::string id, Known objects) {
     Status first;
     auto keep = [&first](const Status& status) {
         if (!status && first) first = status;

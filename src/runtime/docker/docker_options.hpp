@@ -13,8 +13,6 @@ namespace opensandbox::runtime::docker {
 /// The sections [docker], [runtime], [egress], [secure_runtime] and [storage] of the configuration
 /// (lifecycle 7), and what the server knows about itself.
 struct DockerOptions {
-    DockerOptions() = default;
-
     std::filesystem::path state_directory;
     std::filesystem::path executable = "/proc/self/exe";  ///< the agent that is staged
 

@@ -6,7 +6,6 @@
 #include "runtime/docker/names.hpp"
 #include "runtime/docker/own_program.hpp"
 #include "runtime/docker/readiness.hpp"
-#include "runtime/docker/server_id.hpp"
 #include "runtime/host_volume.hpp"
 
 #include <algorithm>
@@ -53,8 +52,8 @@ class Handle final : public Runtime {
         return runtime_->error_prefix();
     }
     Awaitable<Status> start() override { return runtime_->start(); }
-    Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override {
-        return runtime_->create(spec);
+    Awaitable<Result<Endpoints>> create(SandboxSpec spec) override {
+        return runtime_->create(std::move(spec));
     }
     [[nodiscard]] std::string image_digest(const std::string& id) const override {
         return runtime_->image_digest(id);
@@ -62,7 +61,7 @@ class Handle final : public Runtime {
     [[nodiscard]] std::string interception_mode(const std::string& id) const override {
         return runtime_->interception_mode(id);
     }
-    Awaitable<Status> destroy(const std::string& id) override { return runtime_->destroy(id); }
+    Awaitable<Status> destroy(std::string id) override { return runtime_->destroy(std::move(id)); }
     Awaitable<Result<std::vector<Observed>>> list() override { return runtime_->list(); }
     void on_exit(std::function<void(const std::string&, const Exit&)> listener) override {
         runtime_->on_exit(std::move(listener));
@@ -72,23 +71,23 @@ class Handle final : public Runtime {
     }
     [[nodiscard]] Figures figures() const override { return runtime_->figures(); }
     [[nodiscard]] Capabilities capabilities() const override { return runtime_->capabilities(); }
-    Awaitable<Status> pause(const std::string& id) override { return runtime_->pause(id); }
-    Awaitable<Status> resume(const std::string& id) override { return runtime_->resume(id); }
-    Awaitable<Result<SnapshotReference>> snapshot(const std::string& sandbox_id,
-                                                  const std::string& snapshot_id) override {
-        return runtime_->snapshot(sandbox_id, snapshot_id);
+    Awaitable<Status> pause(std::string id) override { return runtime_->pause(std::move(id)); }
+    Awaitable<Status> resume(std::string id) override { return runtime_->resume(std::move(id)); }
+    Awaitable<Result<SnapshotReference>> snapshot(std::string sandbox_id,
+                                                  std::string snapshot_id) override {
+        return runtime_->snapshot(std::move(sandbox_id), std::move(snapshot_id));
     }
-    Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot) override {
-        return runtime_->remove_snapshot(snapshot);
+    Awaitable<Status> remove_snapshot(SnapshotReference snapshot) override {
+        return runtime_->remove_snapshot(std::move(snapshot));
     }
     Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots() override {
         return runtime_->list_snapshots();
     }
-    Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query) override {
-        return runtime_->logs(id, query);
+    Awaitable<Result<std::string>> logs(std::string id, LogQuery query) override {
+        return runtime_->logs(std::move(id), query);
     }
-    Awaitable<Result<Inspection>> inspect(const std::string& id) override {
-        return runtime_->inspect(id);
+    Awaitable<Result<Inspection>> inspect(std::string id) override {
+        return runtime_->inspect(std::move(id));
     }
     Awaitable<void> stop() override { return runtime_->stop(); }
 

@@ -13,7 +13,6 @@ namespace opensandbox::runtime::docker {
 
 /// What a create decided beyond the request.
 struct ContainerFacts {
-    ContainerFacts() = default;
     std::string server_id;
     std::uint16_t agent_port = 0;   ///< host port of 44772; 0: not published
     std::uint16_t http_port = 0;    ///< host port of 8080
@@ -30,7 +29,6 @@ StringMap make_labels(const SandboxSpec& spec, const ContainerFacts& facts);
 
 /// What labels say.
 struct LabelledSandbox {
-    LabelledSandbox() = default;
     std::string id;      ///< empty: no sandbox of anybody
     std::string server;  ///< empty: made by the published server
     bool manual_cleanup = false;

@@ -1,8 +1,10 @@
 #pragma once
 
+#include "base/error.hpp"
 #include "egress/settings/names.hpp"
 
 #include <cstdint>
+#include <filesystem>
 #include <string>
 #include <string_view>
 
@@ -66,5 +68,9 @@ inline std::string sidecar_name(std::string_view id) {
 inline std::string runtime_volume_name(std::string_view id) {
     return "opensandbox-runtime-" + std::string(id);
 }
+
+/// The id of a state directory, from its file `server-id`, made at the first call: what tells our
+/// objects at a shared engine from those of other servers. Blocks.
+Result<std::string> server_id(const std::filesystem::path& state_directory);
 
 }  // namespace opensandbox::runtime::docker

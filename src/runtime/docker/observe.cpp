@@ -66,9 +66,7 @@ Error DockerRuntime::not_found(const std::string& id) {
     return {ErrorCode::not_found, "DOCKER::SANDBOX_NOT_FOUND", "Sandbox " + id + " not found."};
 }
 
-Awaitable<Result<std::string>> DockerRuntime::logs(const std::string& sandbox,
-                                                   const LogQuery& query) {
-    std::string id = sandbox;
+Awaitable<Result<std::string>> DockerRuntime::logs(std::string id, LogQuery query) {
     LogRequest request(container_of(id));
     request.tail = static_cast<std::uint32_t>(query.tail);
     request.since = query.since;
@@ -79,8 +77,7 @@ Awaitable<Result<std::string>> DockerRuntime::logs(const std::string& sandbox,
     co_return failure("SANDBOX_QUERY_FAILED", output.error().message());
 }
 
-Awaitable<Result<Inspection>> DockerRuntime::inspect(const std::string& sandbox) {
-    std::string id = sandbox;
+Awaitable<Result<Inspection>> DockerRuntime::inspect(std::string id) {
     auto info = co_await engine_.inspect_container(container_of(id));
     if (info) co_return inspection_of(*info);
     if (info.error().code() == ErrorCode::not_found) co_return not_found(id);

@@ -4,8 +4,7 @@
 
 namespace opensandbox::runtime::docker {
 
-Awaitable<Status> DockerRuntime::pause(const std::string& sandbox) {
-    std::string id = sandbox;
+Awaitable<Status> DockerRuntime::pause(std::string id) {
     Operation operation(*this, id);
     std::string container = container_of(id);
     auto paused = co_await engine_.pause_container(container);
@@ -30,8 +29,7 @@ Awaitable<Status> DockerRuntime::pause(const std::string& sandbox) {
     co_return Status();
 }
 
-Awaitable<Status> DockerRuntime::resume(const std::string& sandbox) {
-    std::string id = sandbox;
+Awaitable<Status> DockerRuntime::resume(std::string id) {
     Operation operation(*this, id);
     std::string container = container_of(id);
     const Known* entry = known(id);

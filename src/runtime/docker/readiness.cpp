@@ -15,10 +15,10 @@ constexpr int kUnauthorized = 401;
 constexpr int kForbidden = 403;
 
 /// The status of the answer, 0 when there is none.
-Awaitable<int> ask(http::Client& client, const model::AgentAddress& address, std::string path,
+Awaitable<int> ask(http::Client& client, model::AgentAddress address, std::string path,
                    http::Fields fields) {
     fields.set("Connection", "close");
-    http::Origin origin(address.host, address.port);
+    http::Origin origin(std::move(address.host), address.port);
     http::ClientRequest request("GET", std::move(path), std::move(fields));
     auto response = co_await client.send(origin, std::move(request));
     if (!response) co_return 0;

@@ -80,8 +80,8 @@ Awaitable<Result<std::vector<Observed>>> DockerRuntime::list() {
     auto containers = co_await engine_.list_containers(std::move(filter));
     if (!containers) co_return containers.error();
     std::vector<Observed> all;
-    for (const ContainerSummary& container : *containers) {
-        auto observed = co_await observe(container);
+    for (ContainerSummary& container : *containers) {
+        auto observed = co_await observe(std::move(container));
         if (!observed) co_return observed.error();
         if (*observed) all.push_back(std::move(**observed));
     }
@@ -90,8 +90,7 @@ Awaitable<Result<std::vector<Observed>>> DockerRuntime::list() {
 }
 
 /// Empty for what is none of our business.
-Awaitable<Result<std::optional<Observed>>> DockerRuntime::observe(
-    const ContainerSummary& container) {
+Awaitable<Result<std::optional<Observed>>> DockerRuntime::observe(ContainerSummary container) {
     std::optional<Observed> none;
     LabelledSandbox labelled = read_labels(container.labels);
     if (labelled.id.empty()) co_return none;

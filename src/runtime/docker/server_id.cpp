@@ -1,7 +1,6 @@
-#include "runtime/docker/server_id.hpp"
-
 #include "base/identifier.hpp"
 #include "base/unique_fd.hpp"
+#include "runtime/docker/names.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

@@ -29,7 +29,8 @@ Status DockerRuntime::check_policy(const SandboxSpec& spec) const {
 
 /// Returns when the sidecar guards the network that the sandbox is going to join; without it no
 /// sandbox is started.
-Awaitable<Status> DockerRuntime::start_sidecar(const SandboxSpec& spec, Creation& creation) {
+Awaitable<Status> DockerRuntime::start_sidecar(Creation& creation) {
+    const SandboxSpec& spec = creation.spec;
     auto image = co_await sidecar_image_.ensure(version_.architecture);
     if (!image) co_return failure("SANDBOX_START_FAILED", image.error().message());
     auto taken = co_await take_ports(creation, kPublished);
@@ -47,19 +48,19 @@ Awaitable<Status> DockerRuntime::start_sidecar(const SandboxSpec& spec, Creation
     volume.labels.emplace_back(std::string(label::kServer), server_id_);
     auto made = co_await engine_.create_volume(std::move(volume));
     if (!made) co_return failure("SANDBOX_START_FAILED", made.error().message());
-    auto container = co_await run_sidecar(spec, sidecar);
+    auto container = co_await run_sidecar(creation, sidecar);
     if (!container && options_.egress_disable_ipv6) {
         // Some engines refuse the settings that turn IPv6 off.
         log::warn("starting the egress sidecar once more without sysctls",
                   {{"sandbox", spec.id}, {"error", container.error().message()}});
         sidecar.sysctls = false;
         auto removed = co_await engine_.remove_container(sidecar_name(spec.id), true, true);
-        if (removed) container = co_await run_sidecar(spec, sidecar);
+        if (removed) container = co_await run_sidecar(creation, sidecar);
     }
     if (!container) {
         co_return failure("SANDBOX_START_FAILED", "egress sidecar: " + container.error().message());
     }
-    auto healthy = co_await await_sidecar(spec, sidecar);
+    auto healthy = co_await await_sidecar(spec.id, sidecar);
     if (!healthy) co_return healthy;
     creation.plan.network_mode = "container:" + *container;
     creation.plan.runtime_volume = true;
@@ -69,11 +70,9 @@ Awaitable<Status> DockerRuntime::start_sidecar(const SandboxSpec& spec, Creation
     co_return Status();
 }
 
-Awaitable<Status> DockerRuntime::await_sidecar(const SandboxSpec& spec,
-                                               const SidecarPlan& sidecar) {
+Awaitable<Status> DockerRuntime::await_sidecar(std::string id, SidecarPlan sidecar) {
     AgentAddress address(proxy_host(), sidecar.egress_port);
-    http::Fields fields{{"OPENSANDBOX-EGRESS-AUTH", sidecar.token}};
-    std::string id = spec.id;
+    http::Fields fields{{"OPENSANDBOX-EGRESS-AUTH", std::move(sidecar.token)}};
     std::function<bool()> ended = [this, id] {
         const Known* entry = known(id);
         return !entry || entry->cut_off;
@@ -88,8 +87,8 @@ Awaitable<Status> DockerRuntime::await_sidecar(const SandboxSpec& spec,
 }
 
 /// The container's id.
-Awaitable<Result<std::string>> DockerRuntime::run_sidecar(const SandboxSpec& spec,
-                                                          const SidecarPlan& sidecar) {
+Awaitable<Result<std::string>> DockerRuntime::run_sidecar(Creation& creation, SidecarPlan sidecar) {
+    const SandboxSpec& spec = creation.spec;
     json::object body = sidecar_body(spec, options_, sidecar);
     auto made = co_await engine_.create_container(sidecar_name(spec.id), std::move(body));
     if (!made) co_return made.error();
@@ -100,7 +99,7 @@ Awaitable<Result<std::string>> DockerRuntime::run_sidecar(const SandboxSpec& spe
 }
 
 /// What its last line of output says.
-Awaitable<std::string> DockerRuntime::why_sidecar_ended(const std::string& sandbox) {
+Awaitable<std::string> DockerRuntime::why_sidecar_ended(std::string sandbox) {
     LogRequest request(sidecar_name(sandbox));
     request.tail = kLinesOfSidecarLog;
     request.tty = false;

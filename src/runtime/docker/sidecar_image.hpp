@@ -13,7 +13,6 @@ namespace opensandbox::runtime::docker {
 
 /// What our own image of the egress sidecar is made of.
 struct SidecarImageParts {
-    SidecarImageParts() = default;
     std::string program;       ///< this executable
     std::string roots;         ///< certificates (PEM) that its upstreams are verified with
     std::string architecture;  ///< "amd64"

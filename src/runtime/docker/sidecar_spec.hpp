@@ -11,7 +11,6 @@
 namespace opensandbox::runtime::docker {
 
 struct SidecarPlan {
-    SidecarPlan() = default;
     std::string server_id;
     std::string image;
     std::string token;  ///< OPENSANDBOX-EGRESS-AUTH

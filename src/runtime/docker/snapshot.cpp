@@ -44,10 +44,8 @@ Awaitable<Result<std::string>> DockerRuntime::egress_of(std::string id, StringMa
 }
 
 /// The image carries none of what belongs to this one sandbox: no reserved label, no token.
-Awaitable<Result<SnapshotReference>> DockerRuntime::snapshot(const std::string& sandbox,
-                                                             const std::string& snapshot) {
-    std::string id = sandbox;
-    std::string snapshot_id = snapshot;
+Awaitable<Result<SnapshotReference>> DockerRuntime::snapshot(std::string id,
+                                                             std::string snapshot_id) {
     Operation operation(*this, id);
     auto info = co_await engine_.inspect_container(container_of(id));
     if (!info && is_gone(info.error())) co_return not_found(id);
@@ -99,8 +97,8 @@ Status DockerRuntime::inherit_policy(const ImageInfo& image, SandboxSpec& spec) 
     return check_policy(spec);
 }
 
-Awaitable<Status> DockerRuntime::remove_snapshot(const SnapshotReference& snapshot) {
-    std::string image = snapshot.data;
+Awaitable<Status> DockerRuntime::remove_snapshot(SnapshotReference snapshot) {
+    std::string image = std::move(snapshot.data);
     if (image.empty()) image = std::string(kSnapshotRepository) + ":" + snapshot.id;
     auto removed = co_await engine_.remove_image(std::move(image));
     if (!removed && removed.error().code() == ErrorCode::conflict) {

@@ -2,7 +2,6 @@
 
 #include "net/task.hpp"
 #include "runtime/docker/names.hpp"
-#include "runtime/host_volume.hpp"
 
 #include <array>
 #include <filesystem>
@@ -16,16 +15,16 @@ Error refusal(const model::Volume& volume, std::string_view code, const std::str
 }
 
 Awaitable<Result<std::string>> host_source(Engine& engine, asio::thread_pool& blocking,
-                                           const DockerOptions& options,
-                                           const model::Volume& volume) {
+                                           AllowedHostPaths allowed, model::Volume volume) {
     if (!engine.address().is_local()) {
         // The directory is on the engine's host: only the rules can be checked.
-        auto ok = check_host_volume(volume, options.allowed_host_paths);
+        auto ok = check_host_volume(volume, allowed);
         if (!ok) co_return ok.error();
         const std::string& path = std::get<model::HostVolume>(volume.backend).path;
         co_return volume.sub_path.empty() ? path : path + "/" + volume.sub_path;
     }
-    std::function<Result<std::string>()> work = [volume, allowed = options.allowed_host_paths] {
+    std::function<Result<std::string>()> work = [volume = std::move(volume),
+                                                 allowed = std::move(allowed)] {
         return resolve_host_volume(volume, allowed);
     };
     co_return co_await net::run_blocking<Result<std::string>>(blocking, std::move(work));
@@ -55,7 +54,7 @@ Result<std::string> sub_directory(const model::Volume& volume, const VolumeInfo&
     return path;
 }
 
-Awaitable<Result<std::string>> claim_source(Engine& engine, const model::Volume& volume,
+Awaitable<Result<std::string>> claim_source(Engine& engine, model::Volume volume,
                                             VolumePlan& plan) {
     const auto& claim = std::get<model::ClaimVolume>(volume.backend);
     if (!is_claimable(claim.claim_name)) {
@@ -116,15 +115,15 @@ Result<std::string> bind_of(const model::Volume& volume, const std::string& sour
 }
 
 Awaitable<Status> plan_volumes(Engine& engine, asio::thread_pool& blocking,
-                               const DockerOptions& options,
-                               const std::vector<model::Volume>& volumes, VolumePlan& plan) {
+                               AllowedHostPaths allowed, std::vector<model::Volume> volumes,
+                               VolumePlan& plan) {
     for (const model::Volume& volume : volumes) {
         // Before anything is made for it.
         auto sayable = bind_of(volume, "/");
         if (!sayable) co_return sayable.error();
         Result<std::string> source = std::string();
         if (std::holds_alternative<model::HostVolume>(volume.backend)) {
-            source = co_await host_source(engine, blocking, options, volume);
+            source = co_await host_source(engine, blocking, allowed, volume);
         } else if (std::holds_alternative<model::ClaimVolume>(volume.backend)) {
             source = co_await claim_source(engine, volume, plan);
         } else {
@@ -138,7 +137,7 @@ Awaitable<Status> plan_volumes(Engine& engine, asio::thread_pool& blocking,
     co_return Status();
 }
 
-Awaitable<Status> mount_buckets(BucketMounts& mounts, const std::vector<model::Volume>& volumes,
+Awaitable<Status> mount_buckets(BucketMounts& mounts, std::vector<model::Volume> volumes,
                                 VolumePlan& plan) {
     for (const model::Volume& volume : volumes) {
         if (!std::holds_alternative<model::BucketVolume>(volume.backend)) continue;

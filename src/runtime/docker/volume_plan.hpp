@@ -2,8 +2,8 @@
 
 #include "model/volume.hpp"
 #include "runtime/bucket_mounts.hpp"
-#include "runtime/docker/docker_options.hpp"
 #include "runtime/docker/engine/engine.hpp"
+#include "runtime/host_volume.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
@@ -15,7 +15,6 @@ namespace opensandbox::runtime::docker {
 
 /// What was prepared for one sandbox, and what has to go with it.
 struct VolumePlan {
-    VolumePlan() = default;
     std::vector<std::string> binds;          ///< "source:target:ro" or ":rw"
     std::vector<std::string> made;           ///< named volumes that this very request made
     std::vector<std::string> managed;        ///< those of them that end with the sandbox
@@ -25,11 +24,11 @@ struct VolumePlan {
 /// Prepares what needs no credentials: host directories and named volumes. Errors VOLUME::* of the
 /// contract; `plan.made` is right also after a failure.
 Awaitable<Status> plan_volumes(Engine& engine, asio::thread_pool& blocking,
-                               const DockerOptions& options,
-                               const std::vector<model::Volume>& volumes, VolumePlan& plan);
+                               AllowedHostPaths allowed, std::vector<model::Volume> volumes,
+                               VolumePlan& plan);
 
 /// Mounts the buckets; `plan.bucket_mounts` is right also after a failure.
-Awaitable<Status> mount_buckets(BucketMounts& mounts, const std::vector<model::Volume>& volumes,
+Awaitable<Status> mount_buckets(BucketMounts& mounts, std::vector<model::Volume> volumes,
                                 VolumePlan& plan);
 
 /// Whether a claim may name this volume: not one of those that hold agents or belong to sandboxes.

@@ -31,103 +31,103 @@ json::value or_null(const std::optional<std::string>& text) {
 }
 
 json::object rows_of(const SandboxInfo& info) {
-    return json::row_fields(info, fields::sandbox_members);
+    return json::row_fields(info, fields::kSandboxMembers);
 }
 
 json::object describe(const SandboxInfo& info) {
-    return json::write_fields(info, fields::sandbox_members);
+    return json::write_fields(info, fields::kSandboxMembers);
 }
 
 json::object describe(const Pagination& pagination) {
-    return json::write_fields(pagination, fields::pagination_members);
+    return json::write_fields(pagination, fields::kPaginationMembers);
 }
 
 json::object describe(const SnapshotInfo& info) {
-    return json::write_fields(info, fields::snapshot_members);
+    return json::write_fields(info, fields::kSnapshotMembers);
 }
 
 json::object describe(const Endpoint& endpoint) {
-    return json::write_fields(endpoint, fields::endpoint_members);
+    return json::write_fields(endpoint, fields::kEndpointMembers);
 }
 
 json::object describe(const Metrics& metrics) {
-    return json::write_fields(metrics, fields::metrics_members);
+    return json::write_fields(metrics, fields::kMetricsMembers);
 }
 
 json::object describe(const CommandStatus& status) {
-    return json::write_fields(status, fields::command_status_members);
+    return json::write_fields(status, fields::kCommandStatusMembers);
 }
 
 json::object describe(const CommandPage& page) {
-    return json::write_fields(page, fields::command_page_members);
+    return json::write_fields(page, fields::kCommandPageMembers);
 }
 
 json::object describe(const FileInfo& info) {
-    return json::write_fields(info, fields::file_members);
+    return json::write_fields(info, fields::kFileMembers);
 }
 
 json::object describe(const ImageInfo& info) {
-    return json::write_fields(info, fields::image_members);
+    return json::write_fields(info, fields::kImageMembers);
 }
 
 json::object describe(const PushedImage& pushed) {
-    return json::write_fields(pushed, fields::pushed_image_members);
+    return json::write_fields(pushed, fields::kPushedImageMembers);
 }
 
 json::object describe(const ImageDetails& details) {
-    return json::write_fields(details, fields::image_details_members);
+    return json::write_fields(details, fields::kImageDetailsMembers);
 }
 
 json::object describe(const DiagnosticContent& content) {
-    return json::write_fields(content, fields::diagnostic_members);
+    return json::write_fields(content, fields::kDiagnosticMembers);
 }
 
 json::object describe(const TemplateInfo& info) {
-    return json::write_fields(info, fields::template_members);
+    return json::write_fields(info, fields::kTemplateMembers);
 }
 
 json::object describe(const NetworkPolicy& policy) {
-    return json::write_fields(policy, fields::network_policy_members);
+    return json::write_fields(policy, fields::kNetworkPolicyMembers);
 }
 
 json::object describe(const CredentialInfo& info) {
-    return json::write_fields(info, fields::credential_members);
+    return json::write_fields(info, fields::kCredentialMembers);
 }
 
 json::object describe(const BindingInfo& info) {
-    return json::write_fields(info, fields::binding_members);
+    return json::write_fields(info, fields::kBindingMembers);
 }
 
 json::object describe(const VaultState& state) {
-    return json::write_fields(state, fields::vault_members);
+    return json::write_fields(state, fields::kVaultMembers);
 }
 
 json::object describe(const SandboxPage& page) {
-    return json::write_fields(page, fields::page_members(fields::sandbox_members));
+    return json::write_fields(page, fields::page_members(fields::kSandboxMembers));
 }
 
 json::object describe(const SnapshotPage& page) {
-    return json::write_fields(page, fields::page_members(fields::snapshot_members));
+    return json::write_fields(page, fields::page_members(fields::kSnapshotMembers));
 }
 
 json::object describe(const TemplatePage& page) {
-    return json::write_fields(page, fields::page_members(fields::template_members));
+    return json::write_fields(page, fields::page_members(fields::kTemplateMembers));
 }
 
 json::array describe(const std::vector<FileInfo>& files) {
-    return list_of(files, fields::file_members);
+    return list_of(files, fields::kFileMembers);
 }
 
 json::array describe(const std::vector<NetworkRule>& rules) {
-    return list_of(rules, fields::network_rule_members);
+    return list_of(rules, fields::kNetworkRuleMembers);
 }
 
 json::array describe(const std::vector<CredentialInfo>& infos) {
-    return list_of(infos, fields::credential_members);
+    return list_of(infos, fields::kCredentialMembers);
 }
 
 json::array describe(const std::vector<BindingInfo>& infos) {
-    return list_of(infos, fields::binding_members);
+    return list_of(infos, fields::kBindingMembers);
 }
 
 }  // namespace opensandbox::sdk

@@ -4,7 +4,7 @@
 
 namespace opensandbox::sdk::fields {
 
-inline constexpr auto command_status_members = [](auto& walker, auto& status) {
+inline constexpr auto kCommandStatusMembers = [](auto& walker, auto& status) {
     walker.put(json::Field("id").may_lack(), status.id);
     walker.put(json::Field("content").help("The command"), status.content);
     walker.put(json::Field("running").may_lack(), status.running);
@@ -14,7 +14,7 @@ inline constexpr auto command_status_members = [](auto& walker, auto& status) {
     walker.put("finished_at", status.finished_at);
 };
 
-inline constexpr auto command_summary_members = [](auto& walker, auto& command) {
+inline constexpr auto kCommandSummaryMembers = [](auto& walker, auto& command) {
     walker.put(json::Field("session", "id"), command.id);
     walker.put("running", command.running);
     walker.put("background", command.background);
@@ -24,13 +24,13 @@ inline constexpr auto command_summary_members = [](auto& walker, auto& command) 
     walker.put("finished_at", command.finished_at);
 };
 
-inline constexpr auto command_cursor_members = [](auto& walker, auto& page) {
+inline constexpr auto kCommandCursorMembers = [](auto& walker, auto& page) {
     walker.put(json::Field("nextCursor", "next_cursor"), page.next_cursor);
 };
 
-inline constexpr auto command_page_members = [](auto& walker, auto& page) {
-    walker.list(json::Field("commands", "items"), page.items, command_summary_members);
-    walker.object(json::Field("pagination").around().may_lack(), page, command_cursor_members);
+inline constexpr auto kCommandPageMembers = [](auto& walker, auto& page) {
+    walker.list(json::Field("commands", "items"), page.items, kCommandSummaryMembers);
+    walker.object(json::Field("pagination").around().may_lack(), page, kCommandCursorMembers);
 };
 
 }  // namespace opensandbox::sdk::fields

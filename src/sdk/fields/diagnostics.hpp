@@ -4,7 +4,7 @@
 
 namespace opensandbox::sdk::fields {
 
-inline constexpr auto diagnostic_members = [](auto& walker, auto& content) {
+inline constexpr auto kDiagnosticMembers = [](auto& walker, auto& content) {
     walker.put(json::Field("sandboxId", "sandbox_id"), content.sandbox_id);
     walker.put("kind", content.kind);
     walker.put("scope", content.scope);

@@ -20,7 +20,7 @@ struct FileModeForm {
     static json::value write(std::uint32_t mode);
 };
 
-inline constexpr auto file_members = [](auto& walker, auto& info) {
+inline constexpr auto kFileMembers = [](auto& walker, auto& info) {
     walker.put("path", info.path);
     walker.put(
         json::Field("type", "entry_type").may_lack().help("file, directory, symlink or other"),

@@ -4,7 +4,7 @@
 
 namespace opensandbox::sdk::fields {
 
-inline constexpr auto metrics_members = [](auto& walker, auto& metrics) {
+inline constexpr auto kMetricsMembers = [](auto& walker, auto& metrics) {
     walker.put("cpu_count", metrics.cpu_count);
     walker.put(
         json::Field("cpu_used_pct", "cpu_used_percentage").help("0 to 100, of all its processors"),

@@ -4,7 +4,7 @@
 
 namespace opensandbox::sdk::fields {
 
-inline constexpr auto pagination_members = [](auto& walker, auto& pagination) {
+inline constexpr auto kPaginationMembers = [](auto& walker, auto& pagination) {
     walker.put("page", pagination.page);
     walker.put(json::Field("pageSize", "page_size"), pagination.page_size);
     walker.put(json::Field("totalItems", "total_items"), pagination.total_items);
@@ -17,7 +17,7 @@ template <class Members>
 constexpr auto page_members(Members item_members) {
     return [item_members](auto& walker, auto& page) {
         walker.list("items", page.items, item_members);
-        walker.object("pagination", page.pagination, pagination_members);
+        walker.object("pagination", page.pagination, kPaginationMembers);
     };
 }
 

@@ -12,23 +12,23 @@
 /// schemas.
 namespace opensandbox::sdk::fields {
 
-inline constexpr auto platform_members = [](auto& walker, auto& platform) {
+inline constexpr auto kPlatformMembers = [](auto& walker, auto& platform) {
     walker.put("os", platform.os);
     walker.put("arch", platform.arch);
 };
 
 /// Of a sandbox, whose login is never told.
-inline constexpr auto image_reference_members = [](auto& walker, auto& reference) {
+inline constexpr auto kImageReferenceMembers = [](auto& walker, auto& reference) {
     std::optional<std::map<std::string, std::string>> login;
     walker.put(json::Field("uri", "image").as_row("image"), reference);
     walker.put(json::Field("auth").without(json::kRead | json::kRow), login);
 };
 
-inline constexpr auto interception_members = [](auto& walker, auto& info) {
+inline constexpr auto kInterceptionMembers = [](auto& walker, auto& info) {
     walker.put("interceptionMode", info.interception_mode);
 };
 
-inline constexpr auto sandbox_members = [](auto& walker, auto& info) {
+inline constexpr auto kSandboxMembers = [](auto& walker, auto& info) {
     std::optional<std::string> allocation;
     walker.put("id", info.id);
     walker.object(json::Field("status").parts(), info,
@@ -39,14 +39,14 @@ inline constexpr auto sandbox_members = [](auto& walker, auto& info) {
                info.expires_at);
     walker.put(json::Field("createdAt", "created_at").before_row("expires_at"), info.created_at);
     walker.object(json::Field("image").parts().before_row("entrypoint"), info.image,
-                  image_reference_members);
+                  kImageReferenceMembers);
     walker.put(json::Field("snapshotId", "snapshot_id"), info.snapshot_id);
-    walker.object("platform", info.platform, platform_members);
+    walker.object("platform", info.platform, kPlatformMembers);
     walker.put(json::Field("allocation").only(json::kWritten), allocation);
     walker.put("metadata", info.metadata);
     walker.put(json::Field("extensions").null_if_empty(), info.extensions);
     walker.object(json::Field("credentialProxy").only(json::kRead).may_lack(), info,
-                  interception_members);
+                  kInterceptionMembers);
 };
 
 }  // namespace opensandbox::sdk::fields

@@ -5,7 +5,7 @@
 
 namespace opensandbox::sdk::fields {
 
-inline constexpr auto snapshot_members = [](auto& walker, auto& info) {
+inline constexpr auto kSnapshotMembers = [](auto& walker, auto& info) {
     walker.put("id", info.id);
     walker.put(json::Field("sandboxId", "sandbox_id"), info.sandbox_id);
     walker.put("name", info.name);

@@ -11,7 +11,6 @@ namespace {
 constexpr std::size_t kRoom = 1024 * 1024;
 
 struct Piece {
-    Piece(int f, std::string t) : fd(f), text(std::move(t)) {}
     int fd;
     std::string text;
 };

@@ -7,7 +7,6 @@
 #include "http/server.hpp"
 #include "server/api/routes.hpp"
 #include "server/auth.hpp"
-#include "server/cors.hpp"
 #include "server/error_response.hpp"
 
 #include <algorithm>

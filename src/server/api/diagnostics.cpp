@@ -2,8 +2,7 @@
 #include "lifecycle/lifecycle.hpp"
 #include "server/api/request_body.hpp"
 #include "server/api/routes.hpp"
-#include "server/diagnostics/query.hpp"
-#include "server/diagnostics/text.hpp"
+#include "server/diagnostics/pages.hpp"
 #include "server/error_response.hpp"
 
 #include <algorithm>
@@ -69,12 +68,12 @@ http::Response text_form(std::string text, bool deprecated) {
 }
 
 /// The last `tail` lines; one more is read to know whether there are more.
-Awaitable<Result<Cut>> read_logs(lifecycle::Lifecycle& lifecycle, const std::string& id,
-                                 const Parameters& parameters) {
+Awaitable<Result<Cut>> read_logs(lifecycle::Lifecycle& lifecycle, std::string id,
+                                 Parameters parameters) {
     runtime::LogQuery query;
     query.tail = parameters.tail + 1;
     if (parameters.since) query.since = now() - *parameters.since;
-    auto text = co_await lifecycle.logs(id, query);
+    auto text = co_await lifecycle.logs(std::move(id), query);
     if (!text) co_return text.error();
     co_return diagnostics::last_lines(*text, static_cast<std::size_t>(parameters.tail));
 }
@@ -85,10 +84,10 @@ Cut read_events(lifecycle::Lifecycle& lifecycle, const std::string& id,
     return diagnostics::first_lines(lines, limit);
 }
 
-Awaitable<http::Response> show_logs(lifecycle::Lifecycle& lifecycle, const std::string& id,
-                                    const Parameters& parameters) {
+Awaitable<http::Response> show_logs(lifecycle::Lifecycle& lifecycle, std::string id,
+                                    Parameters parameters) {
     if (!parameters.scope) {
-        auto logs = co_await read_logs(lifecycle, id, parameters);
+        auto logs = co_await read_logs(lifecycle, std::move(id), std::move(parameters));
         if (!logs) co_return error_response(logs.error());
         co_return text_form(logs->text.empty() ? std::string(kNoLogs) : logs->text, true);
     }
@@ -99,8 +98,8 @@ Awaitable<http::Response> show_logs(lifecycle::Lifecycle& lifecycle, const std::
     co_return json_form(kLogs, id, *parameters.scope, *logs);
 }
 
-Awaitable<http::Response> show_events(lifecycle::Lifecycle& lifecycle, const std::string& id,
-                                      const Parameters& parameters) {
+Awaitable<http::Response> show_events(lifecycle::Lifecycle& lifecycle, std::string id,
+                                      Parameters parameters) {
     auto inspection = co_await lifecycle.inspect(id);
     if (!inspection) co_return error_response(inspection.error());
     std::size_t limit =
@@ -110,15 +109,15 @@ Awaitable<http::Response> show_events(lifecycle::Lifecycle& lifecycle, const std
     co_return json_form(kEvents, id, *parameters.scope, events);
 }
 
-Awaitable<http::Response> show_inspect(lifecycle::Lifecycle& lifecycle, const std::string& id) {
-    auto inspection = co_await lifecycle.inspect(id);
+Awaitable<http::Response> show_inspect(lifecycle::Lifecycle& lifecycle, std::string id) {
+    auto inspection = co_await lifecycle.inspect(std::move(id));
     if (!inspection) co_return error_response(inspection.error());
     co_return text_form(diagnostics::inspect_text(*inspection), false);
 }
 
 /// A part that cannot be read says why and does not cost the others.
-Awaitable<http::Response> show_summary(lifecycle::Lifecycle& lifecycle, const std::string& id,
-                                       const Parameters& parameters) {
+Awaitable<http::Response> show_summary(lifecycle::Lifecycle& lifecycle, std::string id,
+                                       Parameters parameters) {
     auto inspection = co_await lifecycle.inspect(id);
     if (!inspection && inspection.error().code() == ErrorCode::not_found) {
         co_return error_response(inspection.error());
@@ -142,17 +141,21 @@ Awaitable<http::Response> show_summary(lifecycle::Lifecycle& lifecycle, const st
                         false);
 }
 
-Awaitable<http::Response> answer(lifecycle::Lifecycle& lifecycle, Page page, const std::string& id,
-                                 const Parameters& parameters) {
+Awaitable<http::Response> answer(lifecycle::Lifecycle& lifecycle, Page page, std::string id,
+                                 Parameters parameters) {
     auto known = lifecycle.get(id);
     if (!known) co_return error_response(known.error());
     switch (page) {
-        case Page::logs: co_return co_await show_logs(lifecycle, id, parameters);
-        case Page::events: co_return co_await show_events(lifecycle, id, parameters);
-        case Page::inspect: co_return co_await show_inspect(lifecycle, id);
+        case Page::logs: {
+            co_return co_await show_logs(lifecycle, std::move(id), std::move(parameters));
+        }
+        case Page::events: {
+            co_return co_await show_events(lifecycle, std::move(id), std::move(parameters));
+        }
+        case Page::inspect: co_return co_await show_inspect(lifecycle, std::move(id));
         case Page::summary: break;
     }
-    co_return co_await show_summary(lifecycle, id, parameters);
+    co_return co_await show_summary(lifecycle, std::move(id), std::move(parameters));
 }
 
 Awaitable<void> serve_page(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange, Page page) {
@@ -170,7 +173,7 @@ Awaitable<void> serve_page(lifecycle::Lifecycle& lifecycle, http::Exchange& exch
             co_return co_await exchange.respond(std::move(refusal));
         }
     }
-    auto response = co_await answer(lifecycle, page, id, parameters);
+    auto response = co_await answer(lifecycle, page, std::move(id), std::move(parameters));
     co_await exchange.respond(std::move(response));
 }
 

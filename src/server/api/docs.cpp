@@ -1,10 +1,25 @@
 #include "server/api/routes.hpp"
-#include "server/docs/documents.hpp"
 
 #include <array>
 
 namespace opensandbox::server {
 namespace {
+
+/// The OpenAPI documents of specs/ as one JSON document, its version the program's; made when the
+/// program is built, as is the page.
+constexpr unsigned char kOpenApi[] = {
+#include "server/docs/openapi.json.inc"
+};
+
+/// Shows the document and sends requests; it loads nothing from anywhere else.
+constexpr unsigned char kPage[] = {
+#include "server/docs/page.html.inc"
+};
+
+template <std::size_t Size>
+std::string text_of(const unsigned char (&bytes)[Size]) {
+    return {reinterpret_cast<const char*>(bytes), Size};
+}
 
 struct PageField {
     const char* name;
@@ -25,13 +40,13 @@ constexpr std::array kPageFields{
 };
 
 Awaitable<void> openapi(http::Exchange& exchange) {
-    auto response = http::json_response(200, std::string(openapi_document()));
+    auto response = http::json_response(200, text_of(kOpenApi));
     co_await exchange.respond(std::move(response));
 }
 
 /// `/docs` and `/redoc` are one page: it looks at where it was loaded from.
 Awaitable<void> page(http::Exchange& exchange) {
-    http::Response response(200, "text/html; charset=utf-8", std::string(docs_page()));
+    http::Response response(200, "text/html; charset=utf-8", text_of(kPage));
     for (const auto& [name, value] : kPageFields)
         response.head.fields.set(name, value);
     co_await exchange.respond(std::move(response));

@@ -1,7 +1,6 @@
 #include "base/log.hpp"
 #include "http/client_stop.hpp"
-#include "server/api/image_json.hpp"
-#include "server/api/image_request.hpp"
+#include "server/api/images.hpp"
 #include "server/api/request_body.hpp"
 #include "server/api/routes.hpp"
 #include "server/api/services.hpp"
@@ -24,7 +23,7 @@ Awaitable<Made> derive(Services& services, http::Exchange& exchange, std::string
     co_return co_await net::run_blocking<Made>(services.image_pool, std::move(work));
 }
 
-Awaitable<void> respond(http::Exchange& exchange, const Made& made) {
+Awaitable<void> respond(http::Exchange& exchange, Made made) {
     http::Response response;
     if (made) {
         response = http::json_response(201, image_json(*made));
@@ -72,7 +71,7 @@ Awaitable<void> make_of_snapshot(Services& services, http::Exchange& exchange) {
     } else {
         made = opened.error();
     }
-    co_await respond(exchange, made);
+    co_await respond(exchange, std::move(made));
 }
 
 Awaitable<void> tag_image(Services& services, http::Exchange& exchange) {
@@ -83,7 +82,7 @@ Awaitable<void> tag_image(Services& services, http::Exchange& exchange) {
     wanted.change = std::move(request->change);
     auto made =
         co_await derive(services, exchange, std::move(request->reference), std::move(wanted));
-    co_await respond(exchange, made);
+    co_await respond(exchange, std::move(made));
 }
 
 }  // namespace

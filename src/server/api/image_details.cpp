@@ -79,7 +79,7 @@ json::object to_json(const image::ImageDetails& details) {
 
 /// The built-in image, which the store does not take apart.
 Result<image::ImageDetails> describe_host(image::Store& store) {
-    auto rootfs = store.resolve(std::string(image::host_reference));
+    auto rootfs = store.resolve(std::string(image::kHostReference));
     if (!rootfs) return rootfs.error();
     auto images = store.list();
     if (!images) return images.error();
@@ -95,7 +95,7 @@ Awaitable<void> inspect_image(Services& services, http::Exchange& exchange) {
     if (!reference) co_return;
     image::Store& store = services.images;
     std::function<Details()> work = [&store, name = *reference] {
-        return name == image::host_reference ? describe_host(store) : store.inspect(name);
+        return name == image::kHostReference ? describe_host(store) : store.inspect(name);
     };
     auto details = co_await net::run_blocking<Details>(services.image_pool, std::move(work));
     http::Response response;

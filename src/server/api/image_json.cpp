@@ -1,6 +1,5 @@
-#include "server/api/image_json.hpp"
-
 #include "model/json_text.hpp"
+#include "server/api/images.hpp"
 
 namespace opensandbox::server {
 

@@ -1,8 +1,7 @@
-#include "server/api/image_request.hpp"
-
 #include "json/document.hpp"
 #include "model/field_rule.hpp"
 #include "model/json_body.hpp"
+#include "server/api/images.hpp"
 
 #include <array>
 

@@ -18,7 +18,6 @@ constexpr std::chrono::milliseconds kPace{100};
 
 /// The body of both routes.
 struct TransferRequest {
-    TransferRequest() = default;
     std::string reference;
     std::string destination;  ///< of a push; empty: the reference
     std::optional<model::RegistryLogin> login;
@@ -133,7 +132,7 @@ Awaitable<std::optional<TransferRequest>> read_transfer(Services& services,
     auto parsed = parse_transfer(*body);
     std::optional<Error> refused;
     if (!parsed) refused = image_error(parsed.error());
-    if (parsed && parsed->reference == image::host_reference) {
+    if (parsed && parsed->reference == image::kHostReference) {
         refused = Error(ErrorCode::conflict, "IMAGE::CONFLICT",
                         "image \"host\" is built in: no registry has it");
     }
@@ -156,7 +155,7 @@ Awaitable<Result<std::string>> pull(registry::Registries& registries, TransferRe
                                            std::move(watcher), std::move(stop));
     if (!pulled) co_return pulled.error();
     std::string line = "{\"image\":";
-    append_image(line, *pulled);
+    line += image_json(*pulled);
     line += "}\n";
     co_return line;
 }

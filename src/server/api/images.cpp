@@ -5,7 +5,6 @@
 #include "http/body_pipe.hpp"
 #include "http/client_stop.hpp"
 #include "lifecycle/latch.hpp"
-#include "server/api/image_json.hpp"
 #include "server/api/request_body.hpp"
 #include "server/api/services.hpp"
 #include "server/error_response.hpp"
@@ -124,10 +123,6 @@ Awaitable<void> remove_image(Services& services, http::Exchange& exchange) {
 }
 
 }  // namespace
-
-void append_image(std::string& out, const image::ImageInfo& info) {
-    out += image_json(info);
-}
 
 Error transfer_error(const Error& error) {
     if (!error.wire().empty()) return error;

@@ -12,9 +12,9 @@ namespace {
 constexpr std::size_t kMaxAnswer = 8 * 1024 * 1024;
 
 /// What the sidecar of a sandbox answers; credentials are ours, not the caller's.
-Awaitable<Result<http::Response>> ask_sidecar(Services& services,
-                                              const lifecycle::AgentAccess& agent, std::string id,
-                                              std::string method, std::string body) {
+Awaitable<Result<http::Response>> ask_sidecar(Services& services, lifecycle::AgentAccess agent,
+                                              std::string id, std::string method,
+                                              std::string body) {
     auto route = choose_route(agent.endpoints, id, kEgressPort, services.config.resolve_internal);
     if (!route) co_return Error(ErrorCode::unavailable, "it has no address");
     http::Fields fields;
@@ -59,8 +59,8 @@ Awaitable<http::Response> answer(Services& services, std::string id, std::string
         co_return unreachable(
             id, Error(ErrorCode::unavailable, "the sandbox was made without networkPolicy"));
     }
-    auto response =
-        co_await ask_sidecar(services, agent.value(), id, std::move(method), std::move(body));
+    auto response = co_await ask_sidecar(services, std::move(agent.value()), id, std::move(method),
+                                         std::move(body));
     if (!response) co_return unreachable(id, response.error());
     co_return std::move(response.value());
 }

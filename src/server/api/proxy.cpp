@@ -10,7 +10,6 @@
 #include "server/auth.hpp"
 #include "server/error_response.hpp"
 #include "server/proxy/endpoint_address.hpp"
-#include "server/proxy/page_isolation.hpp"
 #include "server/proxy/proxy_rules.hpp"
 
 namespace opensandbox::server {
@@ -36,8 +35,6 @@ bool is_authorized(Services& services, http::Exchange& exchange,
 
 /// What the ways of one request share.
 struct Passage {
-    Passage(lifecycle::AgentAccess a, Origination f, std::uint16_t p, std::string r)
-        : agent(std::move(a)), from(std::move(f)), port(p), rest(std::move(r)) {}
     lifecycle::AgentAccess agent;
     Origination from;
     std::uint16_t port;

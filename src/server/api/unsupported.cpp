@@ -26,7 +26,7 @@ constexpr std::array kMissing{
 };
 
 Awaitable<void> refuse_missing(lifecycle::Lifecycle& lifecycle, http::Exchange& exchange,
-                               const Missing& missing) {
+                               Missing missing) {
     auto response = error_response(
         501, missing.code,
         std::string(missing.what) + " is not supported by the runtime of this server.");

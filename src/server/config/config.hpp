@@ -20,7 +20,6 @@ namespace opensandbox::server {
 
 /// [log] file_*: lines also go to files, which are turned over when they are full.
 struct LogFileConfig {
-    LogFileConfig() = default;
     bool enabled = false;
     std::filesystem::path path;            ///< empty: ~/logs/opensandbox/server.log
     std::filesystem::path access_path;     ///< empty: access.log beside it; one line a request
@@ -30,7 +29,6 @@ struct LogFileConfig {
 
 /// [renew_intent]: sandboxes that are used live longer (lifecycle 8).
 struct RenewConfig {
-    RenewConfig() = default;
     bool enabled = false;
     std::int64_t min_interval_seconds = 60;
     bool redis_enabled = false;
@@ -41,7 +39,6 @@ struct RenewConfig {
 
 /// [otel]: histograms are sent as OTLP over HTTP (lifecycle 9).
 struct OtelConfig {
-    OtelConfig() = default;
     bool enabled = false;
     std::string endpoint;  ///< whole URL; empty: from OTEL_EXPORTER_OTLP_*
     std::string service_name = "opensandbox-server";
@@ -52,7 +49,6 @@ enum class TenantProvider : std::uint8_t { file, http };
 
 /// [tenants]: several customers, each with keys and sandboxes of its own (lifecycle 7.3).
 struct TenantsConfig {
-    TenantsConfig() = default;
     bool enabled = false;  ///< the section is there, or SANDBOX_TENANTS_CONFIG_PATH is set
     TenantProvider provider = TenantProvider::file;
     std::filesystem::path file;  ///< empty: ~/.opensandbox/tenants.toml
@@ -67,8 +63,6 @@ enum class RuntimeType : std::uint8_t { native, docker };
 
 /// The configuration (lifecycle 7). Every member has its default, so that no file is needed.
 struct Config {
-    Config() = default;
-
     // [server]
     std::string host = "127.0.0.1";      ///< numeric address, or "localhost"
     std::uint16_t port = 8080;           ///< 0: the kernel chooses

@@ -1,6 +1,5 @@
-#include "server/diagnostics/query.hpp"
-
 #include "http/message.hpp"
+#include "server/diagnostics/pages.hpp"
 #include "server/query_number.hpp"
 
 #include <cctype>

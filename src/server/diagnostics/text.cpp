@@ -1,4 +1,4 @@
-#include "server/diagnostics/text.hpp"
+#include "server/diagnostics/pages.hpp"
 
 #include <algorithm>
 #include <array>

@@ -20,7 +20,6 @@ std::string public_host(const Config& config, bool in_container,
 
 /// Where clients reach a port without this server.
 struct DirectEndpoint {
-    DirectEndpoint(std::string a, bool through) : address(std::move(a)), through_agent(through) {}
     std::string address;  ///< host:port[/path]
     bool through_agent;   ///< which wants its token
 };

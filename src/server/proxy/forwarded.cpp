@@ -1,6 +1,5 @@
-#include "server/proxy/forwarded.hpp"
-
 #include "net/unmapped_address.hpp"
+#include "server/proxy/proxy_rules.hpp"
 
 #include <boost/asio/ip/address.hpp>
 

@@ -1,6 +1,5 @@
-#include "server/proxy/page_isolation.hpp"
-
 #include "server/error_response.hpp"
+#include "server/proxy/proxy_rules.hpp"
 
 #include <array>
 

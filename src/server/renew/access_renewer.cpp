@@ -71,8 +71,7 @@ Awaitable<void> AccessRenewer::reported(std::string sandbox_id, std::string tena
                    "redis_queue");
 }
 
-Awaitable<void> AccessRenewer::renew(std::string id, std::chrono::seconds by,
-                                     std::string_view source) {
+Awaitable<void> AccessRenewer::renew(std::string id, std::chrono::seconds by, std::string source) {
     bool renewed = false;
     ScopeExit settle([&] {
         Entry& entry = entry_of(id);

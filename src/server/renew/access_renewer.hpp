@@ -36,7 +36,7 @@ class AccessRenewer : public std::enable_shared_from_this<AccessRenewer> {
     using Entries = std::list<Entry>;
 
     Entry& entry_of(std::string_view id);
-    Awaitable<void> renew(std::string id, std::chrono::seconds by, std::string_view source);
+    Awaitable<void> renew(std::string id, std::chrono::seconds by, std::string source);
     static Awaitable<void> renew_detached(std::shared_ptr<AccessRenewer> self, std::string id,
                                           std::chrono::seconds by);
 

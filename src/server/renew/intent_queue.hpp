@@ -1,14 +1,32 @@
 #pragma once
 
+#include "base/clock.hpp"
 #include "redis/client.hpp"
 #include "server/config/config.hpp"
 #include "server/renew/access_renewer.hpp"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
+#include <string>
+#include <string_view>
 
 namespace opensandbox::server {
+
+/// What a gateway pushes when a sandbox is used (lifecycle 8).
+struct RenewIntent {
+    std::string sandbox_id;
+    Timestamp observed_at{};
+    std::string tenant;  ///< `namespace`; empty when it is not given
+};
+
+/// Older ones say nothing about now.
+inline constexpr std::chrono::seconds kIntentLifetime{300};
+
+/// `{"sandbox_id", "observed_at", "port"?, "request_uri"?, "namespace"?}`; empty for what is
+/// malformed, older than 300 s, or longer than 64 KiB. Pure.
+std::optional<RenewIntent> parse_renew_intent(std::string_view payload, Timestamp now);
 
 /// Takes intents of gateways off a Redis list (lifecycle 8) with several workers, each over a
 /// connection of its own. While Redis is away they keep trying; renewal by the proxy goes on.

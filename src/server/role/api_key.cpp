@@ -1,8 +1,7 @@
-#include "server/role/api_key.hpp"
-
 #include "base/identifier.hpp"
 #include "base/state_directory.hpp"
 #include "base/unique_fd.hpp"
+#include "server/role/startup.hpp"
 
 #include <sys/stat.h>
 

@@ -10,16 +10,13 @@
 #include "runtime/docker/docker_runtime.hpp"
 #include "runtime/native/host/gvisor_program.hpp"
 #include "runtime/native/server/native_runtime.hpp"
-#include "runtime/native/server/rootless.hpp"
 #include "server/api/app.hpp"
 #include "server/auth.hpp"
 #include "server/background/background.hpp"
 #include "server/background/log_files.hpp"
 #include "server/config/egress_settings.hpp"
 #include "server/proxy/endpoint_address.hpp"
-#include "server/role/api_key.hpp"
-#include "server/role/serve_options.hpp"
-#include "server/role/startup_prompt.hpp"
+#include "server/role/startup.hpp"
 #include "store/state_lock.hpp"
 #include "version.hpp"
 
@@ -58,9 +55,6 @@ int fail(const Error& error) {
 /// Everything the running server owns, in the order in which it can be taken down: what is declared
 /// last goes first.
 struct Parts {
-    Parts(const Config& c, std::unique_ptr<store::SandboxStore> s, std::unique_ptr<image::Store> i)
-        : config(c), store(std::move(s)), images(std::move(i)) {}
-
     const Config& config;
     std::unique_ptr<store::SandboxStore> store;
     std::unique_ptr<image::Store> images;

@@ -1,8 +1,7 @@
-#include "server/role/serve_options.hpp"
-
 #include "options/help.hpp"
 #include "options/line_reader.hpp"
 #include "options/setters.hpp"
+#include "server/role/startup.hpp"
 
 namespace opensandbox::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/role/startup_prompt.hpp"
+#include "server/role/startup.hpp"
 
 #include <cstdio>
 #include <poll.h>

@@ -1,12 +1,35 @@
 #pragma once
 
+#include "base/error.hpp"
+#include "model/quota.hpp"
 #include "net/task.hpp"
 #include "server/tenants/tenants.hpp"
-#include "server/tenants/tenants_file.hpp"
 
 #include <sys/stat.h>
 
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+
 namespace opensandbox::server {
+
+/// What `tenants.toml` says (`[[tenants]] name, namespace, api_keys[]` and optionally a quota), by
+/// digest of key and by namespace.
+struct TenantTable {
+    std::unordered_map<std::string, std::string> space_of_key;
+    std::map<std::string, model::Quota, std::less<>> quota_of_space;
+};
+
+/// The error names every row and rule it breaks. `default_quota` counts where a row says nothing.
+/// Pure.
+Result<TenantTable> parse_tenants(std::string_view toml, std::string_view source,
+                                  const model::Quota& default_quota);
+
+/// Reads a file of at most 4 MiB.
+Result<TenantTable> load_tenants(const std::filesystem::path& file,
+                                 const model::Quota& default_quota);
 
 /// Tenants of a file, which is read again when it changes: a broken one keeps what was, a missing
 /// one leaves nobody.

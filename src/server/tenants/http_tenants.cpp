@@ -74,12 +74,12 @@ Awaitable<Result<std::string>> HttpTenants::authenticate(std::string key) {
         asking_.erase(digest);
         asking->done.open();
     });
-    auto answer = co_await ask(key);
+    auto answer = co_await ask(std::move(key));
     asking->outcome.emplace(settle(digest, std::move(answer)));
     co_return *asking->outcome;
 }
 
-Awaitable<Result<HttpTenants::Answer>> HttpTenants::ask(const std::string& key) {
+Awaitable<Result<HttpTenants::Answer>> HttpTenants::ask(std::string key) {
     http::Fields fields;
     fields.add(kApiKeyField, key);
     fields.add("Accept", "application/json");

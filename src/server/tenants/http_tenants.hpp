@@ -40,7 +40,7 @@ class HttpTenants final : public Tenants {
         std::chrono::seconds ttl{30};
     };
 
-    Awaitable<Result<Answer>> ask(const std::string& key);
+    Awaitable<Result<Answer>> ask(std::string key);
     Result<std::string> settle(const std::string& digest, Result<Answer> answer);
     void make_room();
 

@@ -1,6 +1,6 @@
 #include "cli/completion.hpp"
 
-#include "cli/man_page.hpp"
+#include "cli/help.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,8 +1,8 @@
 #include "cli/code_input.hpp"
 #include "cli/copy_place.hpp"
-#include "cli/escape_filter.hpp"
 #include "cli/log_lines.hpp"
 #include "cli/port_mapping.hpp"
+#include "cli/remote_shell.hpp"
 
 #include <catch2/catch.hpp>
 

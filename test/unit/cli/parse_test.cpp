@@ -1,5 +1,4 @@
-#include "cli/parse.hpp"
-
+#include "cli/command_line.hpp"
 #include "cli/help.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-#include "cli/skills/installation.hpp"
+#include "cli/skills/skills.hpp"
+
 #include "cli/skills/marked_block.hpp"
 #include "support/scratch_directory.hpp"
 

@@ -100,7 +100,7 @@ TEST_CASE("an absolute target becomes origin form and names the host", "[http][p
 
 TEST_CASE("too many fields get 431", "[http][parser]") {
     std::string fields;
-    for (std::size_t i = 0; i < max_field_count - 1; ++i)
+    for (std::size_t i = 0; i < kMaxFieldCount - 1; ++i)
         fields += "A: b\r\n";
     CHECK(refusal_of_fields(fields) == 0);
     CHECK(refusal_of_fields(fields + "A: b\r\n") == 431);

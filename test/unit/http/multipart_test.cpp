@@ -1,6 +1,5 @@
 #include "http/multipart.hpp"
 
-#include "http/form_parameters.hpp"
 #include "support/body_text.hpp"
 #include "support/event_loop.hpp"
 
@@ -23,11 +22,11 @@ struct Parsed {
     std::optional<Error> failure;
 };
 
-constexpr std::string_view type = "multipart/form-data; boundary=XX";
+constexpr std::string_view kType = "multipart/form-data; boundary=XX";
 
 /// Reads every part, the body coming in pieces of `piece` and asked for in pieces of `ask`.
 Parsed parse(const std::string& body, std::size_t piece, std::size_t ask,
-             std::string_view content_type = type) {
+             std::string_view content_type = kType) {
     Loop loop;
     Parsed parsed;
     loop.run([&]() -> Awaitable<void> {
@@ -96,7 +95,7 @@ TEST_CASE("what was not read of a part is skipped", "[http][multipart]") {
     loop.run([&]() -> Awaitable<void> {
         BodyText reader(part("name=a", std::string(200'000, 'x')) + part("name=b", "y") + "--XX--",
                         1000);
-        auto multipart = MultipartReader::open(type, reader);
+        auto multipart = MultipartReader::open(kType, reader);
         REQUIRE(multipart.has_value());
         auto first = co_await multipart->next_part();
         REQUIRE(first.has_value());

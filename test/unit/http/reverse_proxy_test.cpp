@@ -32,8 +32,8 @@ struct Proxy {
     int done = 0;
 };
 
-constexpr std::string_view get_close = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
-constexpr std::string_view websocket =
+constexpr std::string_view kGetClose = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+constexpr std::string_view kWebsocket =
     "GET /ws HTTP/1.1\r\nHost: h\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n"
     "Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 
@@ -79,7 +79,7 @@ TEST_CASE("responses pass with repeated fields and without hop-by-hop ones", "[h
     });
     Proxy proxy(loop, backend.port);
     loop.run([&]() -> Awaitable<void> {
-        auto answer = co_await talk(proxy.server.port, get_close);
+        auto answer = co_await talk(proxy.server.port, kGetClose);
         CHECK_THAT(answer,
                    StartsWith("HTTP/1.1 302 Found\r\nSet-Cookie: a=1\r\nSet-Cookie: b=2\r\n"));
         CHECK_THAT(answer, Contains("Location: /x\r\n"));
@@ -109,7 +109,7 @@ TEST_CASE("event streams pass at once and the client's end reaches the backend",
     Proxy proxy(loop, backend.port);
     loop.run([&]() -> Awaitable<void> {
         auto stream = co_await dial(proxy.server.port);
-        co_await send(*stream, get_close);
+        co_await send(*stream, kGetClose);
         auto first = co_await receive_until(*stream, "data: 1\n\n\r\n");
         CHECK_THAT(first, Contains("data: 1\n\n"));
         next.notify();
@@ -248,10 +248,10 @@ TEST_CASE("a backend's failure before its head is told by status", "[http][proxy
     });
     Proxy to_garbled(loop, garbled.port);
     loop.run([&]() -> Awaitable<void> {
-        auto refused = co_await talk(proxy.server.port, get_close);
+        auto refused = co_await talk(proxy.server.port, kGetClose);
         CHECK_THAT(refused, StartsWith("HTTP/1.1 503 "));
         CHECK_THAT(refused, Contains("{\"code\":\"GENERAL::UNKNOWN_ERROR\",\"message\":"));
-        auto garbage = co_await talk(to_garbled.server.port, get_close);
+        auto garbage = co_await talk(to_garbled.server.port, kGetClose);
         CHECK_THAT(garbage, StartsWith("HTTP/1.1 502 "));
     });
 }
@@ -272,7 +272,7 @@ TEST_CASE("HEAD and bodiless answers pass with their length", "[http][proxy]") {
                                   "HEAD / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n");
         CHECK_THAT(head, Contains("Content-Length: 1234\r\n"));
         CHECK_THAT(head, EndsWith("\r\n\r\n"));
-        auto unmodified = co_await talk(proxy.server.port, get_close);
+        auto unmodified = co_await talk(proxy.server.port, kGetClose);
         CHECK_THAT(unmodified, StartsWith("HTTP/1.1 304 Not Modified\r\nETag: e\r\n"));
         CHECK_THAT(unmodified, EndsWith("\r\n\r\n"));
     });
@@ -292,7 +292,7 @@ TEST_CASE("an upgrade is spliced and each side's end passed on", "[http][proxy][
     Proxy proxy(loop, backend.port);
     loop.run([&]() -> Awaitable<void> {
         auto stream = co_await dial(proxy.server.port);
-        co_await send(*stream, std::string(websocket) + "early ");
+        co_await send(*stream, std::string(kWebsocket) + "early ");
         auto head = co_await receive_until(*stream, "first");
         CHECK_THAT(head, StartsWith("HTTP/1.1 101 Switching Protocols\r\n"));
         CHECK_THAT(head, Contains("Sec-WebSocket-Accept: abc\r\n"));
@@ -324,7 +324,7 @@ TEST_CASE("a broken side of an upgrade takes the other with it", "[http][proxy][
     Proxy proxy(loop, backend.port);
     loop.run([&]() -> Awaitable<void> {
         auto stream = co_await dial(proxy.server.port);
-        co_await send(*stream, websocket);
+        co_await send(*stream, kWebsocket);
         co_await receive_until(*stream, "\r\n\r\n");
         stream.reset();
         bool noticed = co_await ended.wait_for(10s);
@@ -353,7 +353,7 @@ TEST_CASE("a WebSocket that the backend does not agree to gets its answer or 502
     Proxy refused(loop, refusing.port);
     Proxy other_protocol(loop, speaks_first.port);
     Proxy broken(loop, breaks_off.port);
-    std::string last(websocket);
+    std::string last(kWebsocket);
     last.replace(last.find("keep-alive"), 10, "close");
     loop.run([&]() -> Awaitable<void> {
         auto own = co_await talk(refused.server.port, last);

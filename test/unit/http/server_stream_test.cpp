@@ -12,8 +12,8 @@ using Catch::StartsWith;
 
 namespace {
 
-constexpr std::string_view get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-constexpr std::string_view get_close = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+constexpr std::string_view kGetClose = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 
 std::string body_of(const std::string& answer) {
     auto end = answer.find("\r\n\r\n");
@@ -38,7 +38,7 @@ TEST_CASE("each write is one chunk that arrives at once", "[http][server][stream
     });
     loop.run([&]() -> Awaitable<void> {
         auto stream = co_await dial(server.port);
-        co_await send(*stream, get_close);
+        co_await send(*stream, kGetClose);
         auto first = co_await receive_until(*stream, "data: 1\n\n\r\n");
         CHECK_THAT(first, Contains("Content-Type: text/event-stream\r\n"));
         CHECK_THAT(first, Contains("Transfer-Encoding: chunked\r\n"));
@@ -62,7 +62,7 @@ TEST_CASE("a streamed answer with a length is not chunked", "[http][server][stre
         co_await exchange.finish();
     });
     loop.run([&]() -> Awaitable<void> {
-        auto answer = co_await talk(server.port, std::string(get) + std::string(get_close));
+        auto answer = co_await talk(server.port, std::string(kGet) + std::string(kGetClose));
         CHECK(count_of(answer, "\r\n\r\nabcdef") == 2);
         CHECK(count_of(answer, "Content-Length: 6\r\n") == 2);
         CHECK_THAT(answer, !Contains("chunked"));
@@ -95,7 +95,7 @@ TEST_CASE("a handler that stops in mid-stream cuts the connection", "[http][serv
         if (throwing) throw std::runtime_error("thrown on purpose");
     });
     loop.run([&]() -> Awaitable<void> {
-        auto answer = co_await talk(server.port, std::string(get) + std::string(get));
+        auto answer = co_await talk(server.port, std::string(kGet) + std::string(kGet));
         CHECK(body_of(answer) == "3\r\nabc\r\n");
     });
 }
@@ -111,7 +111,7 @@ TEST_CASE("finishing a body short of its length cuts the connection", "[http][se
         CHECK_FALSE(finished.has_value());
     });
     loop.run([&]() -> Awaitable<void> {
-        auto answer = co_await talk(server.port, std::string(get) + std::string(get));
+        auto answer = co_await talk(server.port, std::string(kGet) + std::string(kGet));
         CHECK(body_of(answer) == "abc");
     });
 }
@@ -132,7 +132,7 @@ TEST_CASE("writing to a client that left fails as cancelled", "[http][server][st
     });
     loop.run([&]() -> Awaitable<void> {
         auto stream = co_await dial(server.port);
-        co_await send(*stream, get);
+        co_await send(*stream, kGet);
         co_await receive_until(*stream, "x");
         stream.reset();
         bool noticed = co_await ended.wait_for(10s);
@@ -153,7 +153,7 @@ TEST_CASE("a handler learns that its client left", "[http][server][gone]") {
     });
     loop.run([&]() -> Awaitable<void> {
         auto stream = co_await dial(server.port);
-        co_await send(*stream, get);
+        co_await send(*stream, kGet);
         co_await receive_until(*stream, "\r\n\r\n");
         stream.reset();
         bool noticed = co_await ended.wait_for(10s);
@@ -178,9 +178,9 @@ TEST_CASE("requests pipelined behind a watched one are not lost", "[http][server
     });
     loop.run([&]() -> Awaitable<void> {
         auto stream = co_await dial(server.port);
-        co_await send(*stream, get);
+        co_await send(*stream, kGet);
         co_await net::sleep_for(5ms);
-        co_await send(*stream, std::string(get) + std::string(get_close).substr(0, 10));
+        co_await send(*stream, std::string(kGet) + std::string(kGetClose).substr(0, 10));
         co_await net::sleep_for(5ms);
         bool gone_early = co_await over.wait_for(1ms);
         CHECK_FALSE(gone_early);
@@ -188,7 +188,7 @@ TEST_CASE("requests pipelined behind a watched one are not lost", "[http][server
         co_await receive_until(*stream, "n1");
         bool ended = co_await over.wait_for(10s);
         CHECK(ended);
-        co_await send(*stream, std::string(get_close).substr(10));
+        co_await send(*stream, std::string(kGetClose).substr(10));
         auto rest = co_await receive_all(*stream);
         CHECK_THAT(rest, EndsWith("n3"));
     });
@@ -231,7 +231,7 @@ TEST_CASE("idle connections are closed when their time is up", "[http][server][l
     loop.run([&]() -> Awaitable<void> {
         auto silent = co_await talk(server.port, "");
         CHECK(silent.empty());
-        auto once = co_await talk(server.port, get);
+        auto once = co_await talk(server.port, kGet);
         CHECK_THAT(once, EndsWith("ok"));
         CHECK_THAT(once, !Contains("Connection: close"));
     });
@@ -280,7 +280,7 @@ TEST_CASE("connections past the limit wait for those that serve a request",
         co_await send(*first, "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n");
         co_await entered.wait();
         auto second = co_await dial(server.port);
-        co_await send(*second, get_close);
+        co_await send(*second, kGetClose);
         co_await net::sleep_for(5ms);
         CHECK(second->quiet());
         CHECK(server.server.open_connections() == 1);
@@ -316,13 +316,13 @@ TEST_CASE("idle connections and slow heads give way to new ones, the longest wai
             strangers.push_back(co_await dial(server.port));
             if (i % 2 == 0) co_await send(*strangers.back(), "GET / HTTP/1.1\r\nHo");
         }
-        auto answer = co_await talk(server.port, get_close);
+        auto answer = co_await talk(server.port, kGetClose);
         CHECK_THAT(answer, EndsWith("ok"));
         CHECK(server.server.open_connections() <= 8);
         auto oldest = co_await receive_all(*strangers.front());
         CHECK(oldest.empty());
         // Who had a key before is the last that gives way.
-        co_await send(*known, get_close);
+        co_await send(*known, kGetClose);
         auto again = co_await receive_all(*known);
         CHECK_THAT(again, EndsWith("ok"));
     });
@@ -357,7 +357,7 @@ TEST_CASE("requests that are not authorized give way where no connection waits",
         co_await send(*stranger, "GET /hang HTTP/1.1\r\nHost: h\r\n\r\n");
         while (entered < 2)
             co_await net::sleep_for(1ms);
-        auto answer = co_await talk(server.port, get_close);
+        auto answer = co_await talk(server.port, kGetClose);
         CHECK_THAT(answer, EndsWith("ok"));
         auto cut = co_await receive_all(*stranger);
         CHECK(cut.empty());
@@ -389,7 +389,7 @@ TEST_CASE("a client that takes nothing of its answer is cut unless it is authori
         auto patient = co_await dial(server.port);
         co_await send(*patient, "GET / HTTP/1.1\r\nHost: h\r\nKey: k\r\n\r\n");
         auto stranger = co_await dial(server.port);
-        co_await send(*stranger, get);
+        co_await send(*stranger, kGet);
         while (ended.empty())
             co_await net::sleep_for(1ms);
         CHECK(ended == std::vector<bool>{false});
@@ -413,7 +413,7 @@ TEST_CASE("a drain closes idle connections and waits for the others", "[http][se
     });
     loop.run([&]() -> Awaitable<void> {
         auto idle = co_await dial(server.port);
-        co_await send(*idle, get);
+        co_await send(*idle, kGet);
         co_await receive_until(*idle, "ok");
         auto busy = co_await dial(server.port);
         co_await send(*busy, "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n");
@@ -456,7 +456,7 @@ TEST_CASE("a drain cuts what outlasts its grace, upgraded connections too",
     });
     loop.run([&]() -> Awaitable<void> {
         auto stream = co_await dial(server.port);
-        co_await send(*stream, get);
+        co_await send(*stream, kGet);
         co_await receive_until(*stream, "\r\n\r\n");
         co_await server.server.drain(5ms);
         CHECK(server.server.open_connections() == 0);

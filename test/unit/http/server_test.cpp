@@ -12,8 +12,8 @@ using Catch::StartsWith;
 
 namespace {
 
-constexpr std::string_view get = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
-constexpr std::string_view get_close = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
+constexpr std::string_view kGet = "GET / HTTP/1.1\r\nHost: h\r\n\r\n";
+constexpr std::string_view kGetClose = "GET / HTTP/1.1\r\nHost: h\r\nConnection: close\r\n\r\n";
 
 /// Answers with method, target and body.
 Awaitable<void> echo(Exchange& exchange) {
@@ -81,7 +81,7 @@ TEST_CASE("a malformed request gets 400 and the connection ends", "[http][server
     TestServer server(loop, echo);
     loop.run([&]() -> Awaitable<void> {
         auto answer = co_await talk(
-            server.port, "GET / HTTP/1.1\r\nBad Header\r\n\r\n" + std::string(get_close));
+            server.port, "GET / HTTP/1.1\r\nBad Header\r\n\r\n" + std::string(kGetClose));
         CHECK_THAT(answer, StartsWith("HTTP/1.1 400 Bad Request\r\n"));
         CHECK_THAT(answer, Contains("Connection: close\r\n"));
         CHECK_THAT(answer, Contains("\"message\":"));
@@ -184,7 +184,7 @@ TEST_CASE("leave to send the body is given when the handler reads it", "[http][s
         co_await send(*stream, post("Expect: 100-continue\r\nContent-Length: 3\r\n", ""));
         auto interim = co_await receive_until(*stream, "\r\n\r\n");
         CHECK(interim == "HTTP/1.1 100 Continue\r\n\r\n");
-        co_await send(*stream, "abc" + std::string(get_close));
+        co_await send(*stream, "abc" + std::string(kGetClose));
         auto answer = co_await receive_all(*stream);
         CHECK_THAT(answer, StartsWith("HTTP/1.1 200 "));
         CHECK_THAT(answer, Contains("POST / abc"));
@@ -213,7 +213,7 @@ TEST_CASE("a small body left unread does not end the connection", "[http][server
         auto answer = co_await talk(
             server.port, post("Content-Length: 60000\r\n", body) +
                              post("Transfer-Encoding: chunked\r\n", "3\r\nabc\r\n0\r\n\r\n") +
-                             std::string(get_close));
+                             std::string(kGetClose));
         CHECK(count_of(answer, "HTTP/1.1 200 OK") == 3);
     });
 }
@@ -224,7 +224,7 @@ TEST_CASE("a large body left unread ends the connection after the answer", "[htt
     loop.run([&]() -> Awaitable<void> {
         std::string body(1'000'000, 'x');
         auto answer = co_await talk(server.port,
-                                    post("Content-Length: 1000000\r\n", body) + std::string(get));
+                                    post("Content-Length: 1000000\r\n", body) + std::string(kGet));
         CHECK_THAT(answer, EndsWith("ignored"));
         CHECK_THAT(answer, Contains("Connection: close\r\n"));
         CHECK(count_of(answer, "HTTP/1.1 ") == 1);
@@ -279,7 +279,7 @@ TEST_CASE("a handler that throws gets a 500 sent, one that forgets as well", "[h
     });
     loop.run([&]() -> Awaitable<void> {
         auto answer = co_await talk(
-            server.port, "GET /throw HTTP/1.1\r\nHost: h\r\n\r\n" + std::string(get_close));
+            server.port, "GET /throw HTTP/1.1\r\nHost: h\r\n\r\n" + std::string(kGetClose));
         CHECK(count_of(answer, "HTTP/1.1 500 ") == 2);
         CHECK(count_of(answer, "{\"code\":\"GENERAL::UNKNOWN_ERROR\",\"message\":") == 2);
         CHECK(count_of(answer, "X-Request-ID: r1\r\n") == 2);
@@ -299,7 +299,7 @@ TEST_CASE("an answer's own date is kept, its framing fields are not", "[http][se
         CHECK(exchange.status() == 200);
     });
     loop.run([&]() -> Awaitable<void> {
-        auto answer = co_await talk(server.port, get_close);
+        auto answer = co_await talk(server.port, kGetClose);
         CHECK_THAT(answer, Contains("date: then\r\n"));
         CHECK(count_of(answer, "ate: ") == 1);
         CHECK(count_of(answer, "Content-Length: ") == 1);
@@ -316,7 +316,7 @@ TEST_CASE("no content has neither length nor body", "[http][server]") {
         co_await exchange.respond(std::move(response));
     });
     loop.run([&]() -> Awaitable<void> {
-        auto answer = co_await talk(server.port, std::string(get) + std::string(get_close));
+        auto answer = co_await talk(server.port, std::string(kGet) + std::string(kGetClose));
         CHECK(count_of(answer, "HTTP/1.1 204 ") == 2);
         CHECK_THAT(answer, !Contains("Content-Length"));
         CHECK_THAT(answer, !Contains("dropped"));

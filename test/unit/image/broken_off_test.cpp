@@ -23,15 +23,15 @@ namespace {
 constexpr off_t kHuge = off_t{5} << 30;
 constexpr std::size_t kLittle = std::size_t{64} << 20;
 
-/// A file of `size` bytes with a few at its beginning, its middle and its end.
-void write_sparse(const fs::path& path, off_t size) {
+/// A file of `kSize` bytes with a few at its beginning, its middle and its end.
+void write_sparse(const fs::path& path, off_t kSize) {
     fs::create_directories(path.parent_path());
     const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
     REQUIRE(fd >= 0);
-    CHECK(::ftruncate(fd, size) == 0);
+    CHECK(::ftruncate(fd, kSize) == 0);
     CHECK(::pwrite(fd, "begin", 5, 0) == 5);
-    CHECK(::pwrite(fd, "middle", 6, size / 2) == 6);
-    CHECK(::pwrite(fd, "end", 3, size - 3) == 3);
+    CHECK(::pwrite(fd, "middle", 6, kSize / 2) == 6);
+    CHECK(::pwrite(fd, "end", 3, kSize - 3) == 3);
     ::close(fd);
 }
 
@@ -45,14 +45,14 @@ std::string text_at(const fs::path& path, off_t offset, std::size_t length) {
     return text;
 }
 
-void check_sparse(const fs::path& path, off_t size) {
+void check_sparse(const fs::path& path, off_t kSize) {
     struct stat status{};
     REQUIRE(::stat(path.c_str(), &status) == 0);
-    CHECK(status.st_size == size);
+    CHECK(status.st_size == kSize);
     CHECK(status.st_blocks * 512 < (off_t{1} << 20));
     CHECK(text_at(path, 0, 6) == std::string("begin\0", 6));
-    CHECK(text_at(path, size / 2 - 1, 8) == std::string("\0middle\0", 8));
-    CHECK(text_at(path, size - 4, 4) == std::string("\0end", 4));
+    CHECK(text_at(path, kSize / 2 - 1, 8) == std::string("\0middle\0", 8));
+    CHECK(text_at(path, kSize - 4, 4) == std::string("\0end", 4));
 }
 
 std::string whole(image::DirectoryArchive archive) {
@@ -160,11 +160,11 @@ TEST_CASE("holes of files are named in an archive and stay holes in an image") {
 }
 
 TEST_CASE("a layer has zeros for holes, wherever those are, and is unpacked with holes") {
-    constexpr off_t size = off_t{256} << 20;
+    constexpr off_t kSize = off_t{256} << 20;
     TestStore from, to;
     TemporaryDirectory directory;
     fs::path root = directory.path() / "root";
-    write_sparse(root / "etc/huge", size);
+    write_sparse(root / "etc/huge", kSize);
     auto opened = image::DirectoryArchive::open(root);
     REQUIRE(opened);
     REQUIRE(from.import(whole(std::move(*opened)), "app:1"));
@@ -178,7 +178,7 @@ TEST_CASE("a layer has zeros for holes, wherever those are, and is unpacked with
         archive.append(piece, 0, *count);
     }
     REQUIRE(to.import(archive, "app:1"));
-    check_sparse(to.root("app:1") / "etc/huge", size);
+    check_sparse(to.root("app:1") / "etc/huge", kSize);
 }
 
 TEST_CASE("an import that is told to end leaves nothing") {

@@ -23,27 +23,27 @@ struct Machine {
     std::vector<Plate> spares;
 };
 
-constexpr auto plate_members = [](auto& walker, auto& plate) {
+constexpr auto kPlateMembers = [](auto& walker, auto& plate) {
     walker.put(json::Field("made-by", "maker"), plate.maker);
     walker.put(json::Field("place").without(json::kRow), plate.place);
 };
 
-constexpr auto machine_members = [](auto& walker, auto& machine) {
+constexpr auto kMachineMembers = [](auto& walker, auto& machine) {
     walker.put("id", machine.id);
     walker.put("code", machine.code);
     walker.put(json::Field("size").may_lack(), machine.size);
     walker.put(json::Field("madeAt", "made_at").before_row("code"), machine.made_at);
     walker.put("words", machine.words);
     walker.put(json::Field("labels").null_if_empty(), machine.labels);
-    walker.object("plate", machine.plate, plate_members);
-    walker.object(json::Field("state").parts(), machine.state, plate_members);
+    walker.object("plate", machine.plate, kPlateMembers);
+    walker.object(json::Field("state").parts(), machine.state, kPlateMembers);
     walker.list(json::Field("spares").may_lack().without(json::kRow), machine.spares,
-                plate_members);
+                kPlateMembers);
 };
 
 Result<Machine> machine_of(std::string_view text,
                            json::FieldReader::Absent absent = json::FieldReader::Absent::refused) {
-    return json::read_fields<Machine>(json::parse(text)->get_object(), machine_members, absent);
+    return json::read_fields<Machine>(json::parse(text)->get_object(), kMachineMembers, absent);
 }
 
 constexpr std::string_view kLeast =
@@ -55,7 +55,7 @@ TEST_CASE("what one list reads and writes") {
     auto least = machine_of(kLeast);
     REQUIRE(least.has_value());
     CHECK(
-        json::serialize(json::write_fields(*least, machine_members)) ==
+        json::serialize(json::write_fields(*least, kMachineMembers)) ==
         R"({"id":"a","code":null,"size":7,"made_at":"2026-01-01T00:00:00Z","words":[],"labels":null,)"
         R"("plate":null,"state":{"maker":"x","place":null},"spares":[]})");
     auto full = machine_of(
@@ -63,7 +63,7 @@ TEST_CASE("what one list reads and writes") {
         R"("labels":{"k":"v"},"plate":{"made-by":"y","place":"here"},"state":{"made-by":"x"},)"
         R"("spares":[{"made-by":"z"}]})");
     REQUIRE(full.has_value());
-    CHECK(json::serialize(json::write_fields(*full, machine_members)) ==
+    CHECK(json::serialize(json::write_fields(*full, kMachineMembers)) ==
           R"({"id":"a","code":-3,"size":9,"made_at":"2026-01-01T00:00:00Z","words":["b"],)"
           R"("labels":{"k":"v"},"plate":{"maker":"y","place":"here"},)"
           R"("state":{"maker":"x","place":null},"spares":[{"maker":"z","place":null}]})");
@@ -107,7 +107,7 @@ TEST_CASE("rows show objects in one cell or in parts, in an order of their own")
     auto machine = machine_of(kLeast);
     REQUIRE(machine.has_value());
     CHECK(
-        json::serialize(json::row_fields(*machine, machine_members)) ==
+        json::serialize(json::row_fields(*machine, kMachineMembers)) ==
         R"({"id":"a","made_at":"2026-01-01T00:00:00Z","code":null,"size":7,"words":[],"labels":null,)"
         R"("plate":null,"state_maker":"x"})");
 }

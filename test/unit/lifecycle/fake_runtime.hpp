@@ -22,7 +22,7 @@ class FakeRuntime : public runtime::Runtime {
         co_return Status();
     }
 
-    Awaitable<Result<runtime::Endpoints>> create(const runtime::SandboxSpec& spec) override {
+    Awaitable<Result<runtime::Endpoints>> create(runtime::SandboxSpec spec) override {
         specs.push_back(spec);
         if (hold) {
             auto gate = hold;
@@ -41,7 +41,7 @@ class FakeRuntime : public runtime::Runtime {
         return interception;
     }
 
-    Awaitable<Status> destroy(const std::string& id) override {
+    Awaitable<Status> destroy(std::string id) override {
         destroyed.push_back(id);
         if (hold_destroy) {
             auto gate = hold_destroy;
@@ -74,20 +74,20 @@ class FakeRuntime : public runtime::Runtime {
     }
     [[nodiscard]] runtime::Capabilities capabilities() const override { return able; }
 
-    Awaitable<Status> pause(const std::string& id) override {
+    Awaitable<Status> pause(std::string id) override {
         if (!able.pause) co_return co_await Runtime::pause(id);
         if (pause_error) co_return *pause_error;
         paused.insert(id);
         co_return Status();
     }
-    Awaitable<Status> resume(const std::string& id) override {
+    Awaitable<Status> resume(std::string id) override {
         if (!able.pause) co_return co_await Runtime::resume(id);
         if (pause_error) co_return *pause_error;
         paused.erase(id);
         co_return Status();
     }
-    Awaitable<Result<runtime::SnapshotReference>> snapshot(
-        const std::string& /*sandbox_id*/, const std::string& snapshot_id) override {
+    Awaitable<Result<runtime::SnapshotReference>> snapshot(std::string /*sandbox_id*/,
+                                                           std::string snapshot_id) override {
         taking.push_back(snapshot_id);
         if (hold_snapshot) {
             auto gate = hold_snapshot;
@@ -99,7 +99,7 @@ class FakeRuntime : public runtime::Runtime {
         snapshots[snapshot_id] = made;
         co_return made;
     }
-    Awaitable<Status> remove_snapshot(const runtime::SnapshotReference& snapshot) override {
+    Awaitable<Status> remove_snapshot(runtime::SnapshotReference snapshot) override {
         if (remove_snapshot_error) co_return *remove_snapshot_error;
         snapshots.erase(snapshot.id);
         bases.erase(snapshot.id);
@@ -115,14 +115,14 @@ class FakeRuntime : public runtime::Runtime {
     }
 
     Awaitable<Result<runtime::SnapshotContent>> open_snapshot(
-        const runtime::SnapshotReference& snapshot) override {
+        runtime::SnapshotReference snapshot) override {
         if (!able.snapshot_content) co_return co_await Runtime::open_snapshot(snapshot);
         if (snapshot_error) co_return *snapshot_error;
         co_return content;
     }
 
-    Awaitable<Result<runtime::SnapshotReference>> fork(const std::string& sandbox_id,
-                                                       const std::string& fork_id) override {
+    Awaitable<Result<runtime::SnapshotReference>> fork(std::string sandbox_id,
+                                                       std::string fork_id) override {
         if (!able.forks) co_return co_await Runtime::fork(sandbox_id, fork_id);
         if (hold_snapshot) {
             auto gate = hold_snapshot;
@@ -140,13 +140,12 @@ class FakeRuntime : public runtime::Runtime {
         figures.sandboxes = objects.size();
         return figures;
     }
-    Awaitable<Result<std::string>> logs(const std::string& /*id*/,
-                                        const runtime::LogQuery& query) override {
+    Awaitable<Result<std::string>> logs(std::string /*id*/, runtime::LogQuery query) override {
         log_query = query;
         if (diagnostics_error) co_return *diagnostics_error;
         co_return log_text;
     }
-    Awaitable<Result<runtime::Inspection>> inspect(const std::string& id) override {
+    Awaitable<Result<runtime::Inspection>> inspect(std::string id) override {
         if (diagnostics_error) co_return *diagnostics_error;
         runtime::Inspection shown = inspection;
         shown.object_id = id;

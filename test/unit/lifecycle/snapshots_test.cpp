@@ -1,4 +1,5 @@
-#include "lifecycle/snapshot_plan.hpp"
+#include "lifecycle/recovery_plan.hpp"
+#include "lifecycle/transition.hpp"
 #include "unit/lifecycle/lifecycle_fixture.hpp"
 
 #include <catch2/catch.hpp>

@@ -11,7 +11,7 @@ using namespace opensandbox;
 
 TEST_CASE("the schema of a document is made of its list of members, and the document fits it") {
     const json::object schema = mcp::document_schema<sdk::SandboxPage>(
-        sdk::fields::page_members(sdk::fields::sandbox_members));
+        sdk::fields::page_members(sdk::fields::kSandboxMembers));
     const json::value& item = schema.at("properties").at("items").at("items");
     const json::object& members = item.at("properties").as_object();
     CHECK(members.begin()->key() == "id");

@@ -85,7 +85,7 @@ TEST_CASE("a plan of hooks is read with its defaults", "[model][schedule]") {
     REQUIRE(plan.has_value());
     REQUIRE(plan->pre_start);
     CHECK(plan->pre_start->command == std::vector<std::string>{"a", "b"});
-    CHECK(plan->pre_start->timeout == HookPlan::default_pre_start_timeout);
+    CHECK(plan->pre_start->timeout == HookPlan::kDefaultPreStartTimeout);
     REQUIRE(plan->periodic.size() == 1);
     CHECK(plan->periodic[0].hook.name == "n");
     CHECK(plan->periodic[0].hook.timeout == std::chrono::seconds(7));

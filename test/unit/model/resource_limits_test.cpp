@@ -32,9 +32,9 @@ TEST_CASE("a limit's range is told in the units that it is written in") {
 }
 
 TEST_CASE("without request and setting only processes are limited") {
-    constexpr ResourceLimits preset = preset_limits();
-    STATIC_REQUIRE(preset.pids == 4096);
-    STATIC_REQUIRE(preset.memory_bytes == 0);
-    STATIC_REQUIRE(preset.disk_bytes == 0);
-    STATIC_REQUIRE(preset.open_files == 0);
+    constexpr ResourceLimits kPreset = preset_limits();
+    STATIC_REQUIRE(kPreset.pids == 4096);
+    STATIC_REQUIRE(kPreset.memory_bytes == 0);
+    STATIC_REQUIRE(kPreset.disk_bytes == 0);
+    STATIC_REQUIRE(kPreset.open_files == 0);
 }

@@ -54,7 +54,7 @@ Bytes attribute(std::uint16_t type, std::string_view text, int lie = 0) {
     return bytes;
 }
 
-constexpr std::uint16_t capped = NLM_F_CAPPED | NLM_F_ACK_TLVS;
+constexpr std::uint16_t kCapped = NLM_F_CAPPED | NLM_F_ACK_TLVS;
 
 }  // namespace
 
@@ -69,7 +69,7 @@ TEST_CASE("a refusal carries the errno and the kernel's explanation") {
     const auto explained = attribute(NLMSGERR_ATTR_MSG, std::string_view("Nope\0", 5));
     SECTION("behind the header of the refused message") {
         const auto verdict =
-            parse_netlink_verdict(message(NLMSG_ERROR, capped, refusal(EEXIST, explained)));
+            parse_netlink_verdict(message(NLMSG_ERROR, kCapped, refusal(EEXIST, explained)));
         REQUIRE(verdict);
         CHECK(verdict->error == EEXIST);
         CHECK(verdict->explanation == "Nope");
@@ -84,7 +84,7 @@ TEST_CASE("a refusal carries the errno and the kernel's explanation") {
         auto attributes = attribute(NLMSGERR_ATTR_OFFS, "abcd");
         attributes.insert(attributes.end(), explained.begin(), explained.end());
         const auto verdict =
-            parse_netlink_verdict(message(NLMSG_ERROR, capped, refusal(EINVAL, attributes)));
+            parse_netlink_verdict(message(NLMSG_ERROR, kCapped, refusal(EINVAL, attributes)));
         REQUIRE(verdict);
         CHECK(verdict->explanation == "Nope");
     }
@@ -109,7 +109,7 @@ TEST_CASE("a refusal whose lengths lie is read without its explanation") {
     SECTION("the attribute claims more than there is") {
         const auto lying = attribute(NLMSGERR_ATTR_MSG, "Nope", 1);
         const auto verdict =
-            parse_netlink_verdict(message(NLMSG_ERROR, capped, refusal(EINVAL, lying)));
+            parse_netlink_verdict(message(NLMSG_ERROR, kCapped, refusal(EINVAL, lying)));
         REQUIRE(verdict);
         CHECK(verdict->explanation.empty());
     }
@@ -199,12 +199,12 @@ TEST_CASE("a message that outgrows its buffer is invalid and stays inside it") {
 
     NetlinkMessage large(RTM_NEWLINK, 0);
     const auto nest = large.begin(IFLA_LINKINFO);
-    large.put_text(IFLA_IFNAME, std::string(NetlinkMessage::capacity, 'x')).end(nest);
+    large.put_text(IFLA_IFNAME, std::string(NetlinkMessage::kCapacity, 'x')).end(nest);
     CHECK_FALSE(large.valid());
     large.put_u32(IFLA_MTU, 1);
     large.header<ifinfomsg>().ifi_index = 1;
     CHECK_FALSE(large.valid());
-    CHECK(large.bytes().size() <= NetlinkMessage::capacity);
+    CHECK(large.bytes().size() <= NetlinkMessage::kCapacity);
 }
 
 TEST_CASE("a nested attribute spans what was put between its begin and end") {

@@ -93,7 +93,7 @@ TEST_CASE("the kernel takes as large a rule as may be built") {
     transaction.add_counter(Family::inet, long_name, long_name);
     transaction.add_chain(Family::inet, long_name, long_name);
     Rule rule;
-    for (std::size_t i = 0; i < Rule::limit; ++i)
+    for (std::size_t i = 0; i < Rule::kLimit; ++i)
         rule.count(long_name);
     CHECK(rule.valid());
     transaction.add_rule(Family::inet, long_name, long_name, rule);
@@ -120,7 +120,7 @@ TEST_CASE("what cannot be said in nftables is refused before it is sent") {
         transaction.add_table(Family::inet, "t");
         transaction.add_chain(Family::inet, "t", "c");
         Rule rule;
-        for (std::size_t i = 0; i <= Rule::limit; ++i)
+        for (std::size_t i = 0; i <= Rule::kLimit; ++i)
             rule.count("x");
         transaction.add_rule(Family::inet, "t", "c", rule);
     }

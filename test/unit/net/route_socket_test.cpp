@@ -19,8 +19,8 @@ using opensandbox::test::TestNamespace;
 
 namespace {
 
-constexpr MacAddress host_mac{0x02, 0xfe, 0, 0, 0, 1};
-constexpr MacAddress peer_mac{0x02, 0xfe, 0, 0, 0, 2};
+constexpr MacAddress kHostMac{0x02, 0xfe, 0, 0, 0, 1};
+constexpr MacAddress kPeerMac{0x02, 0xfe, 0, 0, 0, 2};
 
 Ipv4Address address(const char* text) {
     return boost::asio::ip::make_address_v4(text);
@@ -38,7 +38,7 @@ struct Pair {
     RouteSocket there = open_in(peer);
 
     [[nodiscard]] VethPair veth(const std::string& name) const {
-        return {name, host_mac, "eth0", peer_mac, NetworkNamespace::of_descriptor(peer.fd()), 1400};
+        return {name, kHostMac, "eth0", kPeerMac, NetworkNamespace::of_descriptor(peer.fd()), 1400};
     }
 };
 
@@ -92,11 +92,11 @@ TEST_CASE("a veth pair has one end here and up, the other there and down") {
     REQUIRE(index.has_value());
     CHECK(*index == pair.here.link_index("osbt1").value());
     CHECK(is_up(pair.host, "osbt1"));
-    CHECK(mac_of(pair.host, "osbt1") == bytes_of(host_mac));
+    CHECK(mac_of(pair.host, "osbt1") == bytes_of(kHostMac));
     CHECK(ask(pair.host, "osbt1", SIOCGIFMTU).ifr_mtu == 1400);
 
     CHECK_FALSE(pair.here.link_index("eth0").has_value());
-    CHECK(mac_of(pair.peer, "eth0") == bytes_of(peer_mac));
+    CHECK(mac_of(pair.peer, "eth0") == bytes_of(kPeerMac));
     CHECK(ask(pair.peer, "eth0", SIOCGIFMTU).ifr_mtu == 1400);
     CHECK_FALSE(is_up(pair.peer, "eth0"));
     REQUIRE(pair.there.set_up(pair.there.link_index("eth0").value()).has_value());
@@ -239,8 +239,8 @@ TEST_CASE("routes decide link and source, and name themselves when refused") {
 TEST_CASE("a permanent neighbour is never asked for") {
     Pair pair;
     const int veth = pair.here.create_veth(pair.veth("osbt1")).value();
-    REQUIRE(pair.here.add_neighbour(veth, address("10.77.0.2"), peer_mac).has_value());
-    CHECK(pair.here.add_neighbour(veth, address("10.77.0.2"), peer_mac).has_value());
+    REQUIRE(pair.here.add_neighbour(veth, address("10.77.0.2"), kPeerMac).has_value());
+    CHECK(pair.here.add_neighbour(veth, address("10.77.0.2"), kPeerMac).has_value());
     const auto entry = pair.host.run([] {
         UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
         arpreq request{};
@@ -253,8 +253,8 @@ TEST_CASE("a permanent neighbour is never asked for") {
         return request;
     });
     CHECK((entry.arp_flags & ATF_PERM) != 0);
-    CHECK(std::string(entry.arp_ha.sa_data, 6) == bytes_of(peer_mac));
-    CHECK(pair.here.add_neighbour(4711, address("10.77.0.2"), peer_mac).error().code() ==
+    CHECK(std::string(entry.arp_ha.sa_data, 6) == bytes_of(kPeerMac));
+    CHECK(pair.here.add_neighbour(4711, address("10.77.0.2"), kPeerMac).error().code() ==
           ErrorCode::not_found);
 }
 
@@ -270,7 +270,7 @@ TEST_CASE("several changes go to the kernel at once, and the first refused one i
             .set_up(lo)
             .add_address(lo, own, 128)
             .add_route({other, 128, veth, std::nullopt, own})
-            .add_neighbour(veth, other, peer_mac);
+            .add_neighbour(veth, other, kPeerMac);
     };
     CHECK_FALSE(pair.here.sends_from(own).value());
     REQUIRE(pair.here.apply(changes()).has_value());

@@ -1,5 +1,4 @@
-#include "registry/challenge.hpp"
-
+#include "registry/authentication.hpp"
 #include "support/catch_result.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,8 +1,7 @@
 #include "image/staging.hpp"
-#include "registry/credential_program.hpp"
+#include "registry/authentication.hpp"
 #include "registry/docker_config.hpp"
 #include "registry/keychain.hpp"
-#include "registry/token.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
 

@@ -1,6 +1,5 @@
 #include "fake_registry.hpp"
-#include "registry/blob_download.hpp"
-#include "registry/blob_upload.hpp"
+#include "registry/blobs.hpp"
 
 using namespace opensandbox;
 using namespace opensandbox::registry::test;

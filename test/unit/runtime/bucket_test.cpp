@@ -1,6 +1,5 @@
 #include "base/scope_exit.hpp"
 #include "runtime/bucket_command.hpp"
-#include "runtime/bucket_mount.hpp"
 #include "runtime/bucket_mounts.hpp"
 #include "runtime/host_command.hpp"
 #include "support/catch_result.hpp"

@@ -64,12 +64,12 @@ TEST_CASE("the filter answers as a kernel without what it keeps", "[runtime][sec
     const int failed = in_child([&] {
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
         if (!install_seccomp_filter(filter)) return 1;
-        constexpr int udp_lite = 136;
-        constexpr int mptcp = 262;
+        constexpr int kUdpLite = 136;
+        constexpr int kMptcp = 262;
         for (const int family : {AF_INET, AF_INET6}) {
-            if (errno_of(::socket(family, SOCK_STREAM, mptcp)) != EPROTONOSUPPORT) return 2;
+            if (errno_of(::socket(family, SOCK_STREAM, kMptcp)) != EPROTONOSUPPORT) return 2;
             if (errno_of(::socket(family, SOCK_STREAM, IPPROTO_SCTP)) != EPROTONOSUPPORT) return 3;
-            if (errno_of(::socket(family, SOCK_DGRAM, udp_lite)) != EPROTONOSUPPORT) return 4;
+            if (errno_of(::socket(family, SOCK_DGRAM, kUdpLite)) != EPROTONOSUPPORT) return 4;
             if (errno_of(::socket(family, SOCK_SEQPACKET, IPPROTO_SCTP)) != ESOCKTNOSUPPORT)
                 return 5;
             if (errno_of(::socket(family, SOCK_DCCP, 0)) != ESOCKTNOSUPPORT) return 6;
@@ -83,10 +83,11 @@ TEST_CASE("the filter answers as a kernel without what it keeps", "[runtime][sec
         if (errno_of(::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair)) != 0) return 11;
         if (errno_of(::socketpair(AF_TIPC, SOCK_STREAM, 0, pair)) != EAFNOSUPPORT) return 12;
         // The kernel takes 32 bits of each, so what lies above them hides nothing.
-        constexpr long above = 1L << 32;
-        if (errno_of(::syscall(SYS_socket, AF_INET | above, SOCK_STREAM, mptcp)) != EPROTONOSUPPORT)
+        constexpr long kAbove = 1L << 32;
+        if (errno_of(::syscall(SYS_socket, AF_INET | kAbove, SOCK_STREAM, kMptcp)) !=
+            EPROTONOSUPPORT)
             return 13;
-        if (errno_of(::syscall(SYS_socket, AF_ALG | above, SOCK_SEQPACKET, 0)) != EAFNOSUPPORT)
+        if (errno_of(::syscall(SYS_socket, AF_ALG | kAbove, SOCK_SEQPACKET, 0)) != EAFNOSUPPORT)
             return 14;
         if (errno_of(::syscall(SYS_io_setup, 1, nullptr)) != ENOSYS) return 15;
         if (errno_of(::syscall(SYS_get_mempolicy, 0, 0, 0, 0, 0)) != ENOSYS) return 16;
@@ -113,10 +114,10 @@ TEST_CASE("the limit of core files cannot be changed, and nobody fails for it",
         const rlimit none{0, 0};
         if (errno_of(::setrlimit(RLIMIT_CORE, &none)) != 0 || !stays()) return 3;
         if (errno_of(::syscall(SYS_setrlimit, RLIMIT_CORE, &none)) != 0 || !stays()) return 4;
-        constexpr long above = 1L << 32;
-        if (::syscall(SYS_prlimit64, 0, RLIMIT_CORE | above, &none, nullptr) != 0 || !stays())
+        constexpr long kAbove = 1L << 32;
+        if (::syscall(SYS_prlimit64, 0, RLIMIT_CORE | kAbove, &none, nullptr) != 0 || !stays())
             return 5;
-        if (::syscall(SYS_setrlimit, RLIMIT_CORE | above, &none) != 0 || !stays()) return 6;
+        if (::syscall(SYS_setrlimit, RLIMIT_CORE | kAbove, &none) != 0 || !stays()) return 6;
         if (errno_of(::syscall(SYS_prlimit64, 0, RLIMIT_CORE, &none, &seen)) != EPERM) return 7;
         // Others are as ever.
         const rlimit few{32, 32};

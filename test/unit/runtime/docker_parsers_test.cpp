@@ -1,8 +1,8 @@
 #include "runtime/docker/engine/engine.hpp"
 #include "runtime/docker/engine/failure.hpp"
-#include "runtime/docker/engine/json_lines.hpp"
+#include "runtime/docker/engine/image.hpp"
+#include "runtime/docker/engine/line_stream.hpp"
 #include "runtime/docker/engine/log_decoder.hpp"
-#include "runtime/docker/engine/registry_auth.hpp"
 #include "support/catch_result.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
 #include "runtime/docker/host_ports.hpp"
-#include "runtime/docker/server_id.hpp"
+#include "runtime/docker/names.hpp"
 #include "runtime/docker/sidecar_spec.hpp"
 #include "runtime/docker/tar_archive.hpp"
 #include "runtime/docker/volume_plan.hpp"

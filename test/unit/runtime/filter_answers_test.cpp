@@ -1,5 +1,4 @@
 #include "runtime/native/ground/confinement/seccomp_filter.hpp"
-#include "runtime/native/ground/kernel/system_calls.hpp"
 
 #include <catch2/catch.hpp>
 #include <linux/audit.h>
@@ -14,8 +13,8 @@ using namespace opensandbox::runtime::native;
 
 namespace {
 
-constexpr std::uint32_t no_such_call = SECCOMP_RET_ERRNO | ENOSYS;
-constexpr std::uint32_t not_permitted = SECCOMP_RET_ERRNO | EPERM;
+constexpr std::uint32_t kNoSuchCall = SECCOMP_RET_ERRNO | ENOSYS;
+constexpr std::uint32_t kNotPermitted = SECCOMP_RET_ERRNO | EPERM;
 
 /// What the kernel would make of a call without arguments; 0 where the program is not one.
 std::uint32_t answer_of(const std::vector<sock_filter>& program, const seccomp_data& data) {
@@ -38,18 +37,18 @@ std::uint32_t answer_of(const std::vector<sock_filter>& program, const seccomp_d
     return 0;
 }
 
-std::set<int> numbers_of(std::span<const char* const> names) {
+std::set<int> numbers_of(std::span<const char* const> kNames) {
     std::set<int> numbers;
-    for (const char* name : names)
+    for (const char* name : kNames)
         if (const int number = ::seccomp_syscall_resolve_name(name); number >= 0)
             numbers.insert(number);
     return numbers;
 }
 
 std::set<int> numbers_by_argument() {
-    constexpr const char* names[] = {"socket",    "socketpair", "ioctl",       "prlimit64",
-                                     "setrlimit", "clone",      "personality", "unshare"};
-    return numbers_of(names);
+    constexpr const char* kNames[] = {"socket",    "socketpair", "ioctl",       "prlimit64",
+                                      "setrlimit", "clone",      "personality", "unshare"};
+    return numbers_of(kNames);
 }
 
 seccomp_data call(int number) {
@@ -66,8 +65,8 @@ TEST_CASE("every call that is on a list is answered as the list says", "[runtime
     REQUIRE(allowed.size() > 250);
     for (int number = 0; number < 1000; ++number) {
         if (by_argument.contains(number)) continue;
-        std::uint32_t expected = not_permitted;
-        if (absent.contains(number) || number > *allowed.rbegin()) expected = no_such_call;
+        std::uint32_t expected = kNotPermitted;
+        if (absent.contains(number) || number > *allowed.rbegin()) expected = kNoSuchCall;
         if (allowed.contains(number)) expected = SECCOMP_RET_ALLOW;
         INFO(number);
         CHECK(answer_of(program, call(number)) == expected);
@@ -85,15 +84,15 @@ TEST_CASE("what a filter decides by arguments has an answer for each", "[runtime
     for (const unsigned long namespace_of : {0x20000UL, 0x02000000UL, 0x04000000UL, 0x08000000UL,
                                              0x10000000UL, 0x20000000UL, 0x40000000UL}) {
         clone.args[0] = namespace_of | 17;
-        CHECK(answer_of(program, clone) == not_permitted);
+        CHECK(answer_of(program, clone) == kNotPermitted);
     }
     seccomp_data personality = call(::seccomp_syscall_resolve_name("personality"));
     for (const auto& [persona, expected] :
          {std::pair<unsigned long, std::uint32_t>{0x40000, SECCOMP_RET_ALLOW},
           {0xffffffff, SECCOMP_RET_ALLOW},
           {0x20008, SECCOMP_RET_ALLOW},
-          {0x400000, not_permitted},
-          {0x8000000, not_permitted}}) {
+          {0x400000, kNotPermitted},
+          {0x8000000, kNotPermitted}}) {
         personality.args[0] = persona;
         CHECK(answer_of(program, personality) == expected);
     }
@@ -104,16 +103,16 @@ TEST_CASE("other architectures have no calls", "[runtime][seccomp]") {
     for (const unsigned architecture : {unsigned{AUDIT_ARCH_I386}, unsigned{AUDIT_ARCH_ARM}}) {
         seccomp_data data = call(0);
         data.arch = architecture;
-        CHECK(answer_of(program, data) == no_such_call);
+        CHECK(answer_of(program, data) == kNoSuchCall);
     }
 }
 
 TEST_CASE("the broker's filter allows more, and nothing else", "[runtime][seccomp]") {
     const auto of_sandbox = compile_seccomp_filter();
     const auto of_broker = compile_broker_filter();
-    constexpr const char* names[] = {"mount",   "umount2",  "open_tree", "move_mount",   "fsopen",
-                                     "fsmount", "fsconfig", "setns",     "mount_setattr"};
-    const auto more = numbers_of(names);
+    constexpr const char* kNames[] = {"mount",   "umount2",  "open_tree", "move_mount",   "fsopen",
+                                      "fsmount", "fsconfig", "setns",     "mount_setattr"};
+    const auto more = numbers_of(kNames);
     const auto by_argument = numbers_by_argument();
     for (int number = 0; number < 1000; ++number) {
         if (by_argument.contains(number)) continue;

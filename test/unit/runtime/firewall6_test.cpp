@@ -22,8 +22,8 @@ net::IpAddress address(const std::string& text) {
     return boost::asio::ip::make_address(text);
 }
 
-constexpr net::MacAddress host_mac{0x02, 0xfe, 0, 0, 0, 1};
-constexpr net::MacAddress own_mac{0x02, 0xfe, 0, 0, 0, 2};
+constexpr net::MacAddress kHostMac{0x02, 0xfe, 0, 0, 0, 1};
+constexpr net::MacAddress kOwnMac{0x02, 0xfe, 0, 0, 0, 2};
 
 /// The topology with IPv6 as slots have it; a is fd77::2, b is fd77::3.
 struct Topology6 : Topology {
@@ -50,7 +50,7 @@ struct Topology6 : Topology {
         const int outer = here.link_index(sandbox.link).value();
         here.apply(net::RouteChanges()
                        .add_route({address(own), 128, outer, std::nullopt, address(gateway6)})
-                       .add_neighbour(outer, address(own), own_mac))
+                       .add_neighbour(outer, address(own), kOwnMac))
             .value();
         sandbox.place.write_sysctl("net/ipv6/conf/eth0/disable_ipv6", "0");
         auto there = open_routes(sandbox.place);
@@ -58,7 +58,7 @@ struct Topology6 : Topology {
         there
             .apply(net::RouteChanges()
                        .add_address(inner, address(own), 128)
-                       .add_neighbour(inner, address(gateway6), host_mac)
+                       .add_neighbour(inner, address(gateway6), kHostMac)
                        .add_route({address(gateway6), 128, inner})
                        .add_default_route(inner, address(gateway6)))
             .value();
@@ -110,7 +110,7 @@ void send_icmpv6(const Sandbox& from, const std::string& source, const std::stri
     place.sll_protocol = htons(ETH_P_IPV6);
     place.sll_ifindex = open_routes(from.place).link_index("eth0").value();
     place.sll_halen = 6;
-    std::copy(host_mac.begin(), host_mac.end(), place.sll_addr);
+    std::copy(kHostMac.begin(), kHostMac.end(), place.sll_addr);
     checked(static_cast<int>(::sendto(fd.get(), packet.data(), packet.size(), 0,
                                       reinterpret_cast<sockaddr*>(&place), sizeof place)),
             "send");
@@ -230,7 +230,7 @@ TEST_CASE("a sandbox cannot make itself the host's router") {
     SECTION("without the rules it could") {
         advertise("fe80::2", "ff02::1");
         for (int waited = 0; !has_default_route(net.host, "osbta"); waited += 5) {
-            REQUIRE(waited < patience_ms);
+            REQUIRE(waited < kPatienceMs);
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         }
     }

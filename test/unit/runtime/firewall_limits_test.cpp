@@ -10,11 +10,11 @@ using runtime::native::install_firewall;
 
 namespace {
 
-constexpr int most = 8;
+constexpr int kMost = 8;
 
 void install_with_limit(const Topology& net) {
     FirewallOptions options(table, net::Ipv4Range::parse("10.77.0.0/16").value(), "osbt");
-    options.connections = most;
+    options.connections = kMost;
     net.host.run([&] { install_firewall(options).value(); });
 }
 
@@ -38,7 +38,7 @@ TEST_CASE("a sandbox with as many connections as it may have begins no other") {
     install_with_limit(net);
     const Listener listener(net.outside, outside_address, 8000);
     std::vector<UniqueFd> held;
-    for (int i = 0; i < most; ++i) {
+    for (int i = 0; i < kMost; ++i) {
         held.push_back(start_connect(net.a.place, outside_address, 8000));
         while (connect_state(held.back()) == EINPROGRESS)
             std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -57,7 +57,7 @@ TEST_CASE("datagrams of one flow count once, however many come before an answer"
     net.a.place.run([&] {
         const SocketAddress to(outside_address, 9000);
         const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-        for (int i = 0; i < 20 * most; ++i)
+        for (int i = 0; i < 20 * kMost; ++i)
             ::sendto(socket.get(), "x", 1, 0, to.get(), to.size);
     });
     CHECK(receiver.next() == "x");

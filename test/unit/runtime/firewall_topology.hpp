@@ -85,23 +85,23 @@ struct Sandbox {
         place.write_sysctl("net/ipv6/conf/all/disable_ipv6", "1");
         place.write_sysctl("net/ipv6/conf/default/disable_ipv6", "1");
         place.write_sysctl("net/ipv6/conf/default/accept_dad", "0");
-        constexpr net::MacAddress host_mac{0x02, 0xfe, 0, 0, 0, 1};
-        constexpr net::MacAddress own_mac{0x02, 0xfe, 0, 0, 0, 2};
+        constexpr net::MacAddress kHostMac{0x02, 0xfe, 0, 0, 0, 1};
+        constexpr net::MacAddress kOwnMac{0x02, 0xfe, 0, 0, 0, 2};
         auto there = open_routes(host);
         const int outer = there
-                              .create_veth({link, host_mac, "eth0", own_mac,
+                              .create_veth({link, kHostMac, "eth0", kOwnMac,
                                             net::NetworkNamespace::of_descriptor(place.fd())})
                               .value();
         there.add_route({.destination = ipv4(address), .link = outer, .source = ipv4(gateway)})
             .value();
-        there.add_neighbour(outer, ipv4(address), own_mac).value();
+        there.add_neighbour(outer, ipv4(address), kOwnMac).value();
 
         auto here = open_routes(place);
         const int inner = here.link_index("eth0").value();
         here.set_up(here.link_index("lo").value()).value();
         here.set_up(inner).value();
         here.add_address(inner, ipv4(address), 32).value();
-        here.add_neighbour(inner, ipv4(gateway), host_mac).value();
+        here.add_neighbour(inner, ipv4(gateway), kHostMac).value();
         here.add_route({.destination = ipv4(gateway), .link = inner}).value();
         here.add_default_route(inner, ipv4(gateway)).value();
     }
@@ -172,7 +172,7 @@ struct Topology {
 
     void wait_until_denied(std::uint64_t packets) const {
         for (int waited = 0; denied() < packets; waited += 5) {
-            if (waited > patience_ms) throw std::runtime_error("nothing was denied");
+            if (waited > kPatienceMs) throw std::runtime_error("nothing was denied");
             std::this_thread::sleep_for(std::chrono::milliseconds(5));
         }
     }

@@ -191,7 +191,7 @@ TEST_CASE("as many layers as may be stacked can be; one more is refused before a
     auto record = files.read(bottom);
     REQUIRE(succeeded(record));
     std::string top;
-    while (record->layers.size() + record->image.layers.size() < native::max_lowers) {
+    while (record->layers.size() + record->image.layers.size() < native::kMaxLowers) {
         top = new_uuid();
         std::filesystem::create_directories(files.layer(top) / "u");
         record->layers.insert(record->layers.begin(), top);

@@ -21,7 +21,7 @@ using namespace opensandbox::runtime::native;
 
 namespace {
 
-constexpr std::uint32_t id_base = 0x2000'0000;
+constexpr std::uint32_t kIdBase = 0x2000'0000;
 
 struct Layers {
     Layers() {
@@ -44,7 +44,7 @@ int with_overlay(const Layers& layers, int (*checks)(int mount)) {
     const pid_t pid = ::fork();
     if (pid == 0) {
         if (!keep_capabilities_over_id_changes()) ::_exit(101);
-        auto user_namespace = make_user_namespace(id_base);
+        auto user_namespace = make_user_namespace(kIdBase);
         if (!user_namespace) ::_exit(102);
         auto base = clone_tree(layers.path / "slot", user_namespace->get());
         if (!base) ::_exit(103);
@@ -54,13 +54,13 @@ int with_overlay(const Layers& layers, int (*checks)(int mount)) {
         spec.lowers = lowers;
         spec.user_namespace = user_namespace->get();
         spec.base = base->get();
-        spec.id_base = id_base;
+        spec.id_base = kIdBase;
         auto overlay = build_overlay(spec);
         if (!overlay) ::_exit(104);
         overlay->scaffold.clear();
         // Who is inside acts with shifted ids.
-        ::setfsuid(id_base);
-        ::setfsgid(id_base);
+        ::setfsuid(kIdBase);
+        ::setfsgid(kIdBase);
         ::_exit(checks(overlay->mount.get()));
     }
     int status = 0;
@@ -83,7 +83,7 @@ TEST_CASE("the uppermost layer wins and ids are shifted", "[runtime][overlay]") 
         if (read_at(mount, "both") != "upper") return 1;
         if (read_at(mount, "low") != "lower") return 2;
         struct stat info{};
-        if (::fstatat(mount, "low", &info, 0) < 0 || info.st_uid != id_base) return 3;
+        if (::fstatat(mount, "low", &info, 0) < 0 || info.st_uid != kIdBase) return 3;
         return 0;
     });
     CHECK(failed == 0);

@@ -181,13 +181,13 @@ TEST_CASE("descriptors travel with their message", "[runtime][protocol]") {
 TEST_CASE("a message beyond the limit is not sent", "[runtime][protocol]") {
     auto pair = message_pair();
     REQUIRE(succeeded(pair));
-    auto status = send_message(pair->first.get(), std::string(max_message + 1, 'x'));
+    auto status = send_message(pair->first.get(), std::string(kMaxMessage + 1, 'x'));
     REQUIRE_FALSE(succeeded(status));
     CHECK(status.error().code() == ErrorCode::too_large);
-    REQUIRE(succeeded(send_message(pair->first.get(), std::string(max_message, 'x'))));
+    REQUIRE(succeeded(send_message(pair->first.get(), std::string(kMaxMessage, 'x'))));
     auto received = receive_message(pair->second.get());
     REQUIRE(succeeded(received));
-    CHECK(received->bytes.size() == max_message);
+    CHECK(received->bytes.size() == kMaxMessage);
 }
 
 TEST_CASE("the last words of a peer that ended with something unread are whole",

@@ -62,12 +62,12 @@ struct Fixture {
 
     Awaitable<void> send(udp::socket& from, std::string message) {
         const udp::endpoint there(asio::ip::address_v4::loopback(), port);
-        co_await from.async_send_to(asio::buffer(message), there, as_tuple_awaitable);
+        co_await from.async_send_to(asio::buffer(message), there, kAsTupleAwaitable);
     }
 
     static Awaitable<std::string> receive(udp::socket& at) {
         std::string buffer(4096, '\0');
-        auto [failed, size] = co_await at.async_receive(asio::buffer(buffer), as_tuple_awaitable);
+        auto [failed, size] = co_await at.async_receive(asio::buffer(buffer), kAsTupleAwaitable);
         buffer.resize(failed ? 0 : size);
         co_return buffer;
     }
@@ -77,13 +77,13 @@ struct Fixture {
         std::string buffer(4096, '\0');
         udp::endpoint from;
         auto [failed, size] =
-            co_await upstream.async_receive_from(asio::buffer(buffer), from, as_tuple_awaitable);
+            co_await upstream.async_receive_from(asio::buffer(buffer), from, kAsTupleAwaitable);
         buffer.resize(failed ? 0 : size);
         auto query = dns::parse_query(buffer);
         if (!query) co_return dns::Query();
         const std::string reply = dns::make_address_reply(
             buffer, *query, {asio::ip::make_address(address)}, 60, dns::kPlainUdp);
-        co_await upstream.async_send_to(asio::buffer(reply), from, as_tuple_awaitable);
+        co_await upstream.async_send_to(asio::buffer(reply), from, kAsTupleAwaitable);
         co_return *query;
     }
 
@@ -202,16 +202,16 @@ TEST_CASE("TCP carries queries one after the other, and local names") {
         client.open(asio::ip::tcp::v4());
         client.bind({asio::ip::make_address_v4("127.16.0.2"), 0});
         const asio::ip::tcp::endpoint there(asio::ip::address_v4::loopback(), resolver.port);
-        co_await client.async_connect(there, as_tuple_awaitable);
+        co_await client.async_connect(there, kAsTupleAwaitable);
         for (std::uint16_t id = 1; id <= 2; ++id) {
             const std::string query = query_for("me", dns::kTypeA, id);
             std::string bytes{'\0', static_cast<char>(query.size())};
             bytes += query;
-            co_await asio::async_write(client, asio::buffer(bytes), as_tuple_awaitable);
+            co_await asio::async_write(client, asio::buffer(bytes), kAsTupleAwaitable);
             std::string head(2, '\0');
-            co_await asio::async_read(client, asio::buffer(head), as_tuple_awaitable);
+            co_await asio::async_read(client, asio::buffer(head), kAsTupleAwaitable);
             std::string body(static_cast<unsigned char>(head[1]), '\0');
-            co_await asio::async_read(client, asio::buffer(body), as_tuple_awaitable);
+            co_await asio::async_read(client, asio::buffer(body), kAsTupleAwaitable);
             auto reply = dns::parse_reply(body);
             REQUIRE(reply.has_value());
             CHECK(reply->id == id);

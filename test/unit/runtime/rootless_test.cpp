@@ -3,7 +3,7 @@
 #include "runtime/native/ground/kernel/subordinate_ids.hpp"
 #include "runtime/native/ground/layer/discarded_layers.hpp"
 #include "runtime/native/records/boot_record.hpp"
-#include "runtime/native/spawner/sandboxes/process_freezer.hpp"
+#include "runtime/native/spawner/sandboxes/freezer.hpp"
 #include "runtime/native/spawner/snapshots/snapshot_files.hpp"
 #include "support/scratch_directory.hpp"
 #include "unit/runtime/outcome.hpp"

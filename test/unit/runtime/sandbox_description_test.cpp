@@ -54,7 +54,7 @@ CreateRequest sample() {
 }
 
 /// As the version before wrote it.
-constexpr const char* written_before = R"({"image":{"reference":"host","digest":"","layers":["/l"],
+constexpr const char* kWrittenBefore = R"({"image":{"reference":"host","digest":"","layers":["/l"],
 "usr":"/usr","env":{"PATH":"/bin"},"user":"","workingDirectory":"","entrypoint":[],"cmd":[]},
 "snapshotLayers":["s"],"environment":{"A":"1"},"entrypoint":["true"],"cpuCores":0.5,
 "memoryBytes":1048576,"pids":7,"diskBytes":16777216,"openFiles":256,"networkRate":8192,
@@ -113,7 +113,7 @@ TEST_CASE("where nothing is guarded nothing of it is written", "[runtime][record
 }
 
 TEST_CASE("a description of the version before is read", "[runtime][records]") {
-    const auto read = parse_description(written_before);
+    const auto read = parse_description(kWrittenBefore);
     REQUIRE(succeeded(read));
     CHECK(read->plan.image.usr == "/usr");
     CHECK(read->plan.limits.cpu_cores == 0.5);

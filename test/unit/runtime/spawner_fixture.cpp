@@ -7,7 +7,8 @@
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/host/host.hpp"
 #include "runtime/native/records/journal.hpp"
-#include "runtime/native/spawner/spawner_main.hpp"
+#include "runtime/native/records/names.hpp"
+#include "runtime/native/spawner/spawner.hpp"
 
 #include <arpa/inet.h>
 #include <catch2/catch.hpp>
@@ -323,19 +324,17 @@ Census SpawnerFixture::census() const {
     Census found;
     auto routes = net::RouteSocket::open();
     REQUIRE(routes.has_value());
-    auto links = routes->list_links("osb");
+    const std::string tag = native::tag_of(state_);
+    auto links = routes->list_links(native::link_prefix(tag));
     REQUIRE(links.has_value());
     for (const auto& link : *links)
         found.links.insert(link.name);
     const std::string mounts = native::read_file_or_empty("/proc/self/mounts");
     for (const auto& tree : native::find_hierarchies(mounts)) {
-        std::error_code error;
-        for (const auto& group : fs::directory_iterator(tree.base, error)) {
-            if (group.path().filename().string().starts_with("opensandbox-")) {
-                add_names(group.path(), found.cgroups);
-            }
-        }
+        const fs::path group = tree.base / native::cgroup_group(tag);
+        if (fs::is_directory(group)) add_names(group, found.cgroups);
     }
+    REQUIRE_FALSE(found.cgroups.empty());
     std::erase_if(found.cgroups, [](const std::string& path) { return !fs::is_directory(path); });
     add_names(state_ / "sandboxes", found.files);
     add_names(state_ / "spawner" / "journal", found.files);

@@ -1,5 +1,5 @@
 #include "runtime/native/records/inspection_text.hpp"
-#include "runtime/native/server/log_selection.hpp"
+#include "runtime/native/server/readings.hpp"
 #include "unit/runtime/outcome.hpp"
 #include "unit/runtime/spawner_fixture.hpp"
 

@@ -36,7 +36,7 @@ std::string wait_output(SpawnerFixture& fixture, const std::string& id, const st
     return {};
 }
 
-constexpr const char* report =
+constexpr const char* kReport =
     "echo name $(hostname) $(cat /etc/hostname) $HOSTNAME; echo hosts $(grep -c $(hostname) "
     "/etc/hosts); echo greeting $GREETING; for p in /proc/[0-9]*; do echo program $(tr '\\0' ' ' < "
     "$p/cmdline | cut -c 1-11); done; ls /tmp; echo x > /tmp/mark; echo end; exec sleep 1000";
@@ -47,7 +47,7 @@ TEST_CASE("a warm slot becomes the sandbox that was asked for", "[runtime][warm]
     SpawnerFixture fixture(1, host_with_python(1));
     REQUIRE(fixture.wait_figures([](const Figures& now) { return now.warm_ready == 1; }));
     CHECK(fixture.list().empty());
-    SandboxSpec spec = SpawnerFixture::shell(report);
+    SandboxSpec spec = SpawnerFixture::shell(kReport);
     spec.env = {{"GREETING", "hello"}};
     const auto agent = fixture.create(spec);
     REQUIRE(succeeded(agent));
@@ -70,7 +70,7 @@ TEST_CASE("a warm slot serves one sandbox, and nothing is left of either", "[run
         [](const Figures& now) { return now.warm_ready == 1 && now.slots_ready == 1; }));
     const Census before = fixture.census();
     for (std::uint64_t number = 1; number <= 3; ++number) {
-        const SandboxSpec spec = SpawnerFixture::shell(report);
+        const SandboxSpec spec = SpawnerFixture::shell(kReport);
         REQUIRE(succeeded(fixture.create(spec)));
         const std::string text = wait_output(fixture, spec.id, "end\n");
         CHECK(text.find("mark") == std::string::npos);
@@ -109,7 +109,7 @@ TEST_CASE("warm slots are nobody's and end with their spawner", "[runtime][warm]
 
 namespace {
 
-constexpr std::uint32_t pool_size = 4;
+constexpr std::uint32_t kPoolSize = 4;
 
 /// Asks for the same image until slots of the pool wait with it mounted.
 void ask_until_mounted(SpawnerFixture& fixture) {
@@ -119,19 +119,19 @@ void ask_until_mounted(SpawnerFixture& fixture) {
         REQUIRE(succeeded(fixture.destroy(spec.id)));
     }
     REQUIRE(fixture.wait_figures(
-        [](const Figures& now) { return now.slots_mounted == 1 && now.slots_ready == pool_size; }));
+        [](const Figures& now) { return now.slots_mounted == 1 && now.slots_ready == kPoolSize; }));
 }
 
 }  // namespace
 
 TEST_CASE("a slot that waits with the image mounted becomes the sandbox that was asked for",
           "[runtime][warm]") {
-    SpawnerFixture fixture(pool_size);
+    SpawnerFixture fixture(kPoolSize);
     ask_until_mounted(fixture);
     CHECK(fixture.list().empty());
     const Census before = fixture.census();
     for (std::uint64_t number = 1; number <= 2; ++number) {
-        SandboxSpec spec = SpawnerFixture::shell(report);
+        SandboxSpec spec = SpawnerFixture::shell(kReport);
         spec.env = {{"GREETING", "hello" + std::to_string(number)}};
         const auto agent = fixture.create(spec);
         REQUIRE(succeeded(agent));
@@ -145,7 +145,7 @@ TEST_CASE("a slot that waits with the image mounted becomes the sandbox that was
         CHECK(text.find("mark") == std::string::npos);
         REQUIRE(succeeded(fixture.destroy(spec.id)));
         REQUIRE(fixture.wait_figures([&](const Figures& now) {
-            return now.slots_mounted == 1 && now.slots_ready == pool_size &&
+            return now.slots_mounted == 1 && now.slots_ready == kPoolSize &&
                    now.slot_hits == 2 + number && now.slot_misses == 0 && now.warm_hits == 0;
         }));
     }
@@ -158,7 +158,7 @@ TEST_CASE("a slot that waits with the image mounted becomes the sandbox that was
 
 TEST_CASE("a slot that waits with the image mounted gets the limits of its sandbox",
           "[runtime][warm]") {
-    SpawnerFixture fixture(pool_size);
+    SpawnerFixture fixture(kPoolSize);
     ask_until_mounted(fixture);
     SandboxSpec spec = SpawnerFixture::shell("exec python3 -c 'x = b\"1\" * (400 << 20)'");
     spec.limits.memory_bytes = 128 << 20;
@@ -168,12 +168,12 @@ TEST_CASE("a slot that waits with the image mounted gets the limits of its sandb
 }
 
 TEST_CASE("slots that wait with an image mounted end with their spawner", "[runtime][warm]") {
-    SpawnerFixture fixture(pool_size);
+    SpawnerFixture fixture(kPoolSize);
     ask_until_mounted(fixture);
     fixture.kill_spawner();
     fixture.start_spawner();
     REQUIRE(fixture.wait_figures(
-        [](const Figures& now) { return now.slots_mounted == 0 && now.slots_ready == pool_size; }));
+        [](const Figures& now) { return now.slots_mounted == 0 && now.slots_ready == kPoolSize; }));
     const SandboxSpec spec = SpawnerFixture::shell("exit 3");
     REQUIRE(succeeded(fixture.create(spec)));
     CHECK(fixture.wait_exit(spec.id).code == 3);

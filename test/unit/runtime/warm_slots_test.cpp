@@ -10,7 +10,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr WarmSlots::Time start{1h};
+constexpr WarmSlots::Time kStart{1h};
 
 CreateRequest request_for(const std::string& image, const std::string& digest) {
     CreateRequest request;
@@ -45,7 +45,7 @@ TEST_CASE("an image that is to be kept warm gets its slots, without anything of 
           "[runtime][warm]") {
     WarmSlots warm;
     warm.keep({request_for("python:3", "sha256:a")});
-    auto order = warm.next(start);
+    auto order = warm.next(kStart);
     REQUIRE(order);
     CHECK(order->request.id.empty());
     CHECK(order->request.agent_token.empty());
@@ -54,14 +54,14 @@ TEST_CASE("an image that is to be kept warm gets its slots, without anything of 
     CHECK(order->request.plan.environment == order->request.plan.image.config.env);
     CHECK(order->request.warm == "[]");
     // One is begun.
-    CHECK_FALSE(warm.next(start));
-    CHECK_FALSE(warm.take(request_for("python:3", "sha256:a"), start));
+    CHECK_FALSE(warm.next(kStart));
+    CHECK_FALSE(warm.take(request_for("python:3", "sha256:a"), kStart));
     CHECK(warm.ready(order->key, {1, 1}));
-    const auto taken = warm.take(request_for("python:3", "sha256:a"), start + 1s);
+    const auto taken = warm.take(request_for("python:3", "sha256:a"), kStart + 1s);
     REQUIRE(taken);
     CHECK(taken->serial == 1);
     // Never twice.
-    CHECK_FALSE(warm.take(request_for("python:3", "sha256:a"), start + 1s));
+    CHECK_FALSE(warm.take(request_for("python:3", "sha256:a"), kStart + 1s));
 }
 
 TEST_CASE("only a request that differs in nothing that is fixed by then takes a warm slot",
@@ -69,11 +69,11 @@ TEST_CASE("only a request that differs in nothing that is fixed by then takes a 
     WarmSlots warm;
     std::uint32_t serial = 0;
     warm.keep({request_for("python:3", "sha256:a")});
-    fill(warm, start, serial);
+    fill(warm, kStart, serial);
     const auto refused = [&](auto change) {
         CreateRequest request = request_for("python:3", "sha256:a");
         change(request);
-        return !warm.take(request, start).has_value();
+        return !warm.take(request, kStart).has_value();
     };
     CHECK(refused([](CreateRequest& r) { r.plan.image.digest = "sha256:b"; }));
     CHECK(refused([](CreateRequest& r) { r.plan.image.layers = {"/", "/usr"}; }));
@@ -90,7 +90,7 @@ TEST_CASE("what comes with a sandbox may differ", "[runtime][warm]") {
     WarmSlots warm;
     std::uint32_t serial = 0;
     warm.keep({request_for("python:3", "sha256:a")});
-    fill(warm, start, serial);
+    fill(warm, kStart, serial);
     CreateRequest request = request_for("python:latest", "sha256:a");
     request.id = "other";
     request.plan.environment = {{"A", "1"}};
@@ -99,7 +99,7 @@ TEST_CASE("what comes with a sandbox may differ", "[runtime][warm]") {
     request.cpu_request = 2;
     request.plan.network.hostname = "other";
     request.agent_token = "another";
-    CHECK(warm.take(request, start));
+    CHECK(warm.take(request, kStart));
 }
 
 TEST_CASE("the number of warm slots follows demand and goes back", "[runtime][warm]") {
@@ -107,17 +107,17 @@ TEST_CASE("the number of warm slots follows demand and goes back", "[runtime][wa
     std::uint32_t serial = 0;
     const CreateRequest request = request_for("python:3", "sha256:a");
     warm.keep({request});
-    CHECK(fill(warm, start, serial) == 1);
+    CHECK(fill(warm, kStart, serial) == 1);
     // Four at once: one is served, three are not, and after that there are four.
     for (int i = 0; i < 4; ++i)
-        (void)warm.take(request, start);
-    CHECK(fill(warm, start, serial) == 4);
-    CHECK(warm.surplus(start + 30s).empty());
+        (void)warm.take(request, kStart);
+    CHECK(fill(warm, kStart, serial) == 4);
+    CHECK(warm.surplus(kStart + 30s).empty());
     // In the first period there was the burst itself.
-    CHECK(warm.surplus(start + 60s).empty());
-    CHECK(warm.surplus(start + 120s).size() == 2);
-    CHECK(warm.surplus(start + 180s).size() == 1);
-    CHECK(warm.surplus(start + 240s).empty());
+    CHECK(warm.surplus(kStart + 60s).empty());
+    CHECK(warm.surplus(kStart + 120s).size() == 2);
+    CHECK(warm.surplus(kStart + 180s).size() == 1);
+    CHECK(warm.surplus(kStart + 240s).empty());
     runtime::Figures figures;
     warm.tell(figures);
     CHECK(figures.warm_ready == 1);
@@ -130,44 +130,44 @@ TEST_CASE("an image that a create names first is kept warm from then on", "[runt
     WarmSlots warm;
     std::uint32_t serial = 0;
     const CreateRequest request = request_for("python:3", "sha256:a");
-    CHECK_FALSE(warm.take(request, start));
-    CHECK(fill(warm, start, serial) == 1);
-    CHECK(warm.take(request, start));
+    CHECK_FALSE(warm.take(request, kStart));
+    CHECK(fill(warm, kStart, serial) == 1);
+    CHECK(warm.take(request, kStart));
     // Another image under the same name takes its place.
-    CHECK(fill(warm, start, serial) == 1);
-    CHECK_FALSE(warm.take(request_for("python:3", "sha256:b"), start));
-    CHECK(warm.surplus(start) == std::vector<SlotId>{{2, 2}});
+    CHECK(fill(warm, kStart, serial) == 1);
+    CHECK_FALSE(warm.take(request_for("python:3", "sha256:b"), kStart));
+    CHECK(warm.surplus(kStart) == std::vector<SlotId>{{2, 2}});
 }
 
 TEST_CASE("slots that nobody wants any more are named once", "[runtime][warm]") {
     WarmSlots warm;
     std::uint32_t serial = 0;
     warm.keep({request_for("a:1", "sha256:a"), request_for("b:1", "sha256:b")});
-    CHECK(fill(warm, start, serial) == 2);
+    CHECK(fill(warm, kStart, serial) == 2);
     CHECK(warm.keep({request_for("a:1", "sha256:a")}).size() == 1);
-    CHECK(warm.surplus(start).empty());
-    auto order = warm.next(start);
+    CHECK(warm.surplus(kStart).empty());
+    auto order = warm.next(kStart);
     CHECK_FALSE(order);
     // Its layers are no longer there.
     CreateRequest removed = request_for("c:1", "sha256:c");
     removed.plan.image.layers = {"/no/such/layer"};
     warm.keep({removed});
-    CHECK(warm.surplus(start).empty());
-    CHECK_FALSE(warm.next(start));
+    CHECK(warm.surplus(kStart).empty());
+    CHECK_FALSE(warm.next(kStart));
 }
 
 TEST_CASE("what does not start is tried again later each time", "[runtime][warm]") {
     WarmSlots warm;
     warm.keep({request_for("a:1", "sha256:a")});
-    auto order = warm.next(start);
+    auto order = warm.next(kStart);
     REQUIRE(order);
-    warm.failed(order->key, start);
-    CHECK_FALSE(warm.next(start));
-    order = warm.next(start + 1s);
+    warm.failed(order->key, kStart);
+    CHECK_FALSE(warm.next(kStart));
+    order = warm.next(kStart + 1s);
     REQUIRE(order);
-    warm.failed(order->key, start + 1s);
-    CHECK_FALSE(warm.next(start + 2s));
-    CHECK(warm.next(start + 3s));
+    warm.failed(order->key, kStart + 1s);
+    CHECK_FALSE(warm.next(kStart + 2s));
+    CHECK(warm.next(kStart + 3s));
     CHECK(warm.reference(order->key) == "a:1");
     runtime::Figures figures;
     warm.tell(figures);
@@ -178,22 +178,22 @@ TEST_CASE("a slot that died is not handed out", "[runtime][warm]") {
     WarmSlots warm;
     const CreateRequest request = request_for("a:1", "sha256:a");
     warm.keep({request});
-    auto order = warm.next(start);
+    auto order = warm.next(kStart);
     REQUIRE(order);
     REQUIRE(warm.ready(order->key, {3, 3}));
     warm.gone(order->key, {3, 3});
-    CHECK_FALSE(warm.take(request, start));
+    CHECK_FALSE(warm.take(request, kStart));
 }
 
 TEST_CASE("the images kept warm are bounded", "[runtime][warm]") {
     WarmSlots warm;
-    for (std::size_t i = 0; i < WarmSlots::max_images + 5; ++i) {
+    for (std::size_t i = 0; i < WarmSlots::kMaxImages + 5; ++i) {
         const std::string name = "image" + std::to_string(i);
-        CHECK_FALSE(warm.take(request_for(name + ":1", "sha256:" + name), start));
+        CHECK_FALSE(warm.take(request_for(name + ":1", "sha256:" + name), kStart));
     }
     runtime::Figures figures;
     warm.tell(figures);
-    CHECK(figures.warm_target == WarmSlots::max_images);
+    CHECK(figures.warm_target == WarmSlots::kMaxImages);
 }
 
 namespace {
@@ -218,32 +218,32 @@ TEST_CASE("an image that is asked for again waits mounted in a part of the pool'
           "[runtime][warm]") {
     WarmSlots warm;
     std::uint32_t serial = 0;
-    CHECK_FALSE(warm.take(plain("a"), start));
-    CHECK_FALSE(warm.next(start));
+    CHECK_FALSE(warm.take(plain("a"), kStart));
+    CHECK_FALSE(warm.next(kStart));
     warm.share(3, 60);
     // Many images are asked for but once.
-    CHECK_FALSE(warm.take(plain("a"), start));
-    CHECK_FALSE(warm.next(start));
-    CHECK_FALSE(warm.take(plain("a"), start + 1s));
-    CHECK_FALSE(warm.next(start + 1s, false));
-    CHECK(fill(warm, start + 1s, serial) == 1);
+    CHECK_FALSE(warm.take(plain("a"), kStart));
+    CHECK_FALSE(warm.next(kStart));
+    CHECK_FALSE(warm.take(plain("a"), kStart + 1s));
+    CHECK_FALSE(warm.next(kStart + 1s, false));
+    CHECK(fill(warm, kStart + 1s, serial) == 1);
     CHECK(warm.mounted() == 1);
     CHECK(mounted_ready(warm) == 1);
-    CHECK(warm.take(plain("a"), start + 2s));
+    CHECK(warm.take(plain("a"), kStart + 2s));
     CHECK(warm.mounted() == 0);
     // A burst of ten wants more than there may be.
     for (int i = 0; i < 10; ++i)
-        CHECK_FALSE(warm.take(plain("a"), start + 3s));
-    CHECK(fill(warm, start + 3s, serial) == 3);
+        CHECK_FALSE(warm.take(plain("a"), kStart + 3s));
+    CHECK(fill(warm, kStart + 3s, serial) == 3);
     // Of another image there are none until some of these went.
-    CHECK_FALSE(warm.take(plain("b"), start + 4s));
-    CHECK_FALSE(warm.take(plain("b"), start + 5s));
-    CHECK_FALSE(warm.next(start + 5s));
+    CHECK_FALSE(warm.take(plain("b"), kStart + 4s));
+    CHECK_FALSE(warm.take(plain("b"), kStart + 5s));
+    CHECK_FALSE(warm.next(kStart + 5s));
     warm.share(2, 60);
-    CHECK(warm.surplus(start + 5s).size() == 1);
+    CHECK(warm.surplus(kStart + 5s).size() == 1);
     warm.share(3, 60);
-    CHECK(fill(warm, start + 5s, serial) == 1);
-    CHECK(warm.take(plain("b"), start + 5s));
+    CHECK(fill(warm, kStart + 5s, serial) == 1);
+    CHECK(warm.take(plain("b"), kStart + 5s));
 }
 
 TEST_CASE("slots of images that nobody asks for any more become blanks again", "[runtime][warm]") {
@@ -251,11 +251,11 @@ TEST_CASE("slots of images that nobody asks for any more become blanks again", "
     std::uint32_t serial = 0;
     warm.share(8, 60);
     for (int i = 0; i < 5; ++i)
-        (void)warm.take(plain("a"), start);
-    CHECK(fill(warm, start, serial) == 4);
+        (void)warm.take(plain("a"), kStart);
+    CHECK(fill(warm, kStart, serial) == 4);
     std::size_t gone = 0;
     for (int minute = 1; minute < 10; ++minute)
-        gone += warm.surplus(start + minute * 60s).size();
+        gone += warm.surplus(kStart + minute * 60s).size();
     CHECK(gone == 4);
     CHECK(warm.mounted() == 0);
 }
@@ -267,8 +267,8 @@ TEST_CASE("what hardly comes twice alike is not mounted ahead", "[runtime][warm]
         CreateRequest request = plain("a");
         change(request);
         for (int i = 0; i < 3; ++i)
-            (void)warm.take(request, start);
-        return !warm.next(start).has_value();
+            (void)warm.take(request, kStart);
+        return !warm.next(kStart).has_value();
     };
     CHECK_FALSE(never([](CreateRequest&) {}));
     CHECK(never([](CreateRequest& r) { r.plan.snapshot_layers = {"s"}; }));
@@ -283,11 +283,11 @@ TEST_CASE("images without slots make room for others", "[runtime][warm]") {
     std::uint32_t serial = 0;
     warm.share(8, 60);
     warm.keep({request_for("kept:1", "sha256:kept")});
-    for (std::size_t i = 0; i < 3 * WarmSlots::max_images; ++i) {
+    for (std::size_t i = 0; i < 3 * WarmSlots::kMaxImages; ++i) {
         const std::string name = "image" + std::to_string(i);
-        CHECK_FALSE(warm.take(plain(name), start + std::chrono::seconds(i)));
+        CHECK_FALSE(warm.take(plain(name), kStart + std::chrono::seconds(i)));
     }
-    const auto late = start + 1h;
+    const auto late = kStart + 1h;
     CHECK_FALSE(warm.take(plain("last"), late));
     CHECK_FALSE(warm.take(plain("last"), late));
     // That of the image that is kept, and one of the last.

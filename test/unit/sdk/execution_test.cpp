@@ -1,5 +1,4 @@
 #include "opensandbox/commands.hpp"
-#include "sdk/output_event.hpp"
 #include "sdk/wire.hpp"
 
 #include <catch2/catch.hpp>

@@ -1,8 +1,6 @@
 #include "sdk/wire_egress.hpp"
 
-#include "sdk/wire_diagnostics.hpp"
-#include "sdk/wire_sessions.hpp"
-#include "sdk/wire_templates.hpp"
+#include "sdk/wire.hpp"
 
 #include <catch2/catch.hpp>
 

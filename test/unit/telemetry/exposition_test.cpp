@@ -9,8 +9,8 @@
 using namespace opensandbox::telemetry;
 
 TEST_CASE("an observation on a bound counts in that bucket") {
-    constexpr std::array bounds{1.0, 5.0};
-    Histogram histogram(bounds);
+    constexpr std::array kBounds{1.0, 5.0};
+    Histogram histogram(kBounds);
     for (double value : {0.5, 1.0, 1.1, 5.0, 6.0})
         histogram.observe(value);
     REQUIRE(histogram.counts() == std::vector<std::uint64_t>{2, 2, 1});
@@ -19,8 +19,8 @@ TEST_CASE("an observation on a bound counts in that bucket") {
 }
 
 TEST_CASE("histograms are written cumulative, with sum and count") {
-    constexpr std::array bounds{0.5, 10.0};
-    Histogram histogram(bounds);
+    constexpr std::array kBounds{0.5, 10.0};
+    Histogram histogram(kBounds);
     histogram.observe(0.25);
     histogram.observe(11);
     Exposition out;

@@ -1,7 +1,6 @@
 #include "support/catch_result.hpp"
 #include "support/tls_server.hpp"
 #include "trust/certificates.hpp"
-#include "trust/java_key_store.hpp"
 #include "trust/java_trust_store.hpp"
 
 #include <catch2/catch.hpp>

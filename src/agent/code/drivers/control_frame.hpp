@@ -26,7 +26,6 @@ struct ControlFrame {
     /// Largest payload, bytes.
     static constexpr std::size_t kMaxPayload = std::size_t{16} << 20;
 
-    ControlFrame(Kind k, std::string p) : kind(k), payload(std::move(p)) {}
     Kind kind;
     std::string payload;
 

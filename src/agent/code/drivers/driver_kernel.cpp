@@ -37,7 +37,7 @@ Awaitable<Status> DriverKernel::run(std::string code, std::shared_ptr<EventPump>
     co_return Status();
 }
 
-Awaitable<Status> DriverKernel::ensure_interpreter(const std::shared_ptr<EventPump>& pump) {
+Awaitable<Status> DriverKernel::ensure_interpreter(std::shared_ptr<EventPump> pump) {
     if (shut_down_) co_return Error(ErrorCode::not_found, "the context was deleted");
     if (interpreter_ && interpreter_->ended()) {
         lost_ = interpreter_->child()->status()->describe();

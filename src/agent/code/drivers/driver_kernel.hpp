@@ -27,7 +27,7 @@ class DriverKernel final : public Kernel {
     [[nodiscard]] bool alive() const override { return !shut_down_; }
 
   private:
-    Awaitable<Status> ensure_interpreter(const std::shared_ptr<EventPump>& pump);
+    Awaitable<Status> ensure_interpreter(std::shared_ptr<EventPump> pump);
     /// Reads what the driver says until the run is over.
     Awaitable<RunEnd> follow(std::shared_ptr<Interpreter> interpreter,
                              std::shared_ptr<EventPump> pump);

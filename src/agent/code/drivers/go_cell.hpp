@@ -9,7 +9,6 @@ namespace opensandbox::agent {
 /// A piece of Go at the top level of a cell.
 struct GoPiece {
     enum class Kind : unsigned char { package, import, declaration, entry, statement };
-    GoPiece(Kind k, std::string t, std::size_t l) : kind(k), text(std::move(t)), line(l) {}
     Kind kind;
     std::string text;
     std::size_t line;                ///< its first line in the cell, from 1
@@ -29,7 +28,6 @@ class GoProgram {
   public:
     /// What a cell adds.
     struct Build {
-        Build() = default;
         std::string source;       ///< package main
         bool has_result = false;  ///< the last expression is handed to show_result()
         std::vector<GoPiece> kept;

@@ -64,10 +64,10 @@ GoKernel::~GoKernel() {
     std::filesystem::remove_all(directory_, ignored);
 }
 
-Awaitable<Status> GoKernel::write_sources(const GoProgram::Build& build) {
+Awaitable<Status> GoKernel::write_sources(GoProgram::Build build) {
     std::string parent(context_.environment.get("TMPDIR").value_or("/tmp"));
     std::function<Result<std::string>()> write =
-        [directory = directory_, parent, source = build.source,
+        [directory = directory_, parent, source = std::move(build.source),
          result = build.has_result]() mutable -> Result<std::string> {
         if (directory.empty()) {
             directory = parent + "/opensandbox-go-XXXXXX";
@@ -87,11 +87,13 @@ Awaitable<Status> GoKernel::write_sources(const GoProgram::Build& build) {
     co_return Status();
 }
 
-Awaitable<Result<std::string>> GoKernel::compile(const GoProgram::Build& build) {
-    if (Status written = co_await write_sources(build); !written) co_return written.error();
+Awaitable<Result<std::string>> GoKernel::compile(GoProgram::Build build) {
+    const bool has_result = build.has_result;
+    Status written = co_await write_sources(std::move(build));
+    if (!written) co_return written.error();
     std::vector<std::string> argv{
         "go", "build", "-ldflags=-s -w", "-o", directory_ + "/cell", directory_ + "/main.go"};
-    if (build.has_result) argv.push_back(directory_ + "/result.go");
+    if (has_result) argv.push_back(directory_ + "/result.go");
     auto compiler = spawn_(argv);
     if (!compiler) co_return compiler.error();
     process_ = *compiler;
@@ -104,8 +106,7 @@ Awaitable<Result<std::string>> GoKernel::compile(const GoProgram::Build& build) 
 }
 
 /// Whether an expression has a value is the compiler's to say.
-Awaitable<Result<std::string>> GoKernel::compile_cell(const std::string& code,
-                                                      GoProgram::Build& build) {
+Awaitable<Result<std::string>> GoKernel::compile_cell(std::string code, GoProgram::Build& build) {
     build = program_.build(code, count_, true);
     auto said = co_await compile(build);
     if (!said || said->empty() || !build.has_result || interrupted_) co_return said;
@@ -161,7 +162,7 @@ Awaitable<Status> GoKernel::run(std::string code, std::shared_ptr<EventPump> pum
 
 Awaitable<Status> GoKernel::run_cell(std::string code, std::shared_ptr<EventPump> pump) {
     GoProgram::Build build;
-    auto said = co_await compile_cell(code, build);
+    auto said = co_await compile_cell(std::move(code), build);
     if (!said) co_return said.error();
     RunEnd end;
     if (interrupted_) {

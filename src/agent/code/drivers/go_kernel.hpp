@@ -34,9 +34,9 @@ class GoKernel final : public Kernel {
   private:
     Awaitable<Status> run_cell(std::string code, std::shared_ptr<EventPump> pump);
     /// Empty after success, else what the compiler says.
-    Awaitable<Result<std::string>> compile(const GoProgram::Build& build);
-    Awaitable<Status> write_sources(const GoProgram::Build& build);
-    Awaitable<Result<std::string>> compile_cell(const std::string& code, GoProgram::Build& build);
+    Awaitable<Result<std::string>> compile(GoProgram::Build build);
+    Awaitable<Status> write_sources(GoProgram::Build build);
+    Awaitable<Result<std::string>> compile_cell(std::string code, GoProgram::Build& build);
     Awaitable<Result<RunEnd>> execute(std::shared_ptr<EventPump> pump);
 
     const ProcessContext& context_;

@@ -109,8 +109,8 @@ Result<std::shared_ptr<Interpreter>> DriverProvider::spawn_driver(const Driver& 
     return started;
 }
 
-Awaitable<Status> DriverProvider::boot(std::shared_ptr<Interpreter> interpreter,
-                                       const Driver& driver, std::string state) {
+Awaitable<Status> DriverProvider::boot(std::shared_ptr<Interpreter> interpreter, Driver driver,
+                                       std::string state) {
     auto executor = co_await asio::this_coro::executor;
     net::Deadline deadline(executor, kStartLimit, [interpreter] { interpreter->kill(); });
     for (std::string_view text : {driver.program, driver.library}) {
@@ -135,13 +135,13 @@ Awaitable<Status> DriverProvider::boot(std::shared_ptr<Interpreter> interpreter,
     co_return Error(ErrorCode::internal, reason);
 }
 
-Awaitable<Result<std::shared_ptr<Interpreter>>> DriverProvider::launch(const Driver& driver,
+Awaitable<Result<std::shared_ptr<Interpreter>>> DriverProvider::launch(Driver driver,
                                                                        std::string cwd,
                                                                        std::string state) {
     Result<SpawnRequest> request = prepare(driver, cwd);
     if (!request) co_return request.error();
     if (driver.language == "python") {
-        auto warm = co_await take_warm(*request, cwd);
+        auto warm = co_await take_warm(request->environment, cwd);
         warm_python();
         if (warm) co_return warm;
     }
@@ -152,18 +152,17 @@ Awaitable<Result<std::shared_ptr<Interpreter>>> DriverProvider::launch(const Dri
     co_return started;
 }
 
-Awaitable<std::shared_ptr<Interpreter>> DriverProvider::take_warm(const SpawnRequest& wanted,
-                                                                  std::string cwd) {
+Awaitable<std::shared_ptr<Interpreter>> DriverProvider::take_warm(
+    std::vector<std::string> environment, std::string cwd) {
     if (!warm_ || !warm_->interpreter) co_return nullptr;
     auto interpreter = std::move(warm_->interpreter);
     warm_->interpreter.reset();
-    if (interpreter->ended() || !can_take_on(warm_->environment, wanted.environment)) {
+    if (interpreter->ended() || !can_take_on(warm_->environment, environment)) {
         co_return nullptr;
     }
     std::vector<std::pair<ControlFrame::Kind, std::string>> changes;
-    if (warm_->environment != wanted.environment) {
-        changes.emplace_back(ControlFrame::Kind::environment,
-                             environment_payload(wanted.environment));
+    if (warm_->environment != environment) {
+        changes.emplace_back(ControlFrame::Kind::environment, environment_payload(environment));
     }
     if (!cwd.empty()) changes.emplace_back(ControlFrame::Kind::directory, std::move(cwd));
     auto executor = co_await asio::this_coro::executor;

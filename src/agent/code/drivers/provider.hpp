@@ -40,9 +40,10 @@ class DriverProvider final : public KernelProvider {
         std::vector<std::string> environment;
         bool starting = false;
     };
-    Awaitable<Result<std::shared_ptr<Interpreter>>> launch(const Driver& driver, std::string cwd,
+    Awaitable<Result<std::shared_ptr<Interpreter>>> launch(Driver driver, std::string cwd,
                                                            std::string state);
-    Awaitable<std::shared_ptr<Interpreter>> take_warm(const SpawnRequest& wanted, std::string cwd);
+    Awaitable<std::shared_ptr<Interpreter>> take_warm(std::vector<std::string> environment,
+                                                      std::string cwd);
     static Awaitable<void> refill(std::shared_ptr<Warm> warm, DriverProvider& provider);
     Result<std::shared_ptr<Kernel>> start_go(const std::string& cwd);
     Result<std::shared_ptr<Interpreter>> start_process(SpawnRequest request);
@@ -51,7 +52,7 @@ class DriverProvider final : public KernelProvider {
                                       const std::string& cwd) const;
     Result<SpawnRequest> prepare(const Driver& driver, const std::string& cwd) const;
     /// Sends the driver's text and waits until it runs.
-    static Awaitable<Status> boot(std::shared_ptr<Interpreter> interpreter, const Driver& driver,
+    static Awaitable<Status> boot(std::shared_ptr<Interpreter> interpreter, Driver driver,
                                   std::string state);
 
     const ProcessContext& context_;

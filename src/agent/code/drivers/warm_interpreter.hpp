@@ -20,7 +20,6 @@ class WarmInterpreter {
   public:
     /// As whom and where it runs.
     struct Place {
-        Place() = default;
         Environment environment;
         std::string directory = "/";
         std::uint32_t uid = 0;
@@ -43,7 +42,6 @@ class WarmInterpreter {
     /// Its process and the descriptors of its control channel and outputs, for whoever takes it
     /// over.
     struct Parts {
-        Parts() = default;
         pid_t pid = 0;
         UniqueFd control;
         UniqueFd output;

@@ -1,5 +1,4 @@
-#include "agent/code/jupyter/channel.hpp"
-
+#include "agent/code/jupyter/kernel.hpp"
 #include "base/log.hpp"
 #include "net/task.hpp"
 

@@ -10,7 +10,6 @@ namespace opensandbox::agent::jupyter {
 
 /// A message from a kernel, as far as it matters to a run (Jupyter messaging 5.3).
 struct Message {
-    Message() = default;
     std::string type;       ///< "stream", "execute_reply", …
     std::string parent_id;  ///< msg_id of the request that it belongs to; may be empty
     json::object content;

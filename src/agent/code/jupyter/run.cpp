@@ -43,7 +43,7 @@ Awaitable<void> Run::take(Message message) {
         take_state(message, ours);
     } else if (ours && !over()) {
         taking_ = true;
-        co_await forward(message);
+        co_await forward(std::move(message));
         taking_ = false;
     }
     if (!ours && !died_) co_return;
@@ -61,9 +61,9 @@ void Run::take_state(const Message& message, bool ours) {
     failure_ = RunEnd("DeadKernelError", what, {what});
 }
 
-Awaitable<void> Run::forward(const Message& message) {
+Awaitable<void> Run::forward(Message message) {
     if (message.type == "stream") {
-        co_await forward_text(message.content);
+        co_await forward_text(std::move(message.content));
     } else if (message.type == "execute_result" || message.type == "display_data" ||
                message.type == "update_display_data") {
         forward_result(message);
@@ -75,7 +75,7 @@ Awaitable<void> Run::forward(const Message& message) {
     }
 }
 
-Awaitable<void> Run::forward_text(const json::object& content) {
+Awaitable<void> Run::forward_text(json::object content) {
     auto stream = text_of(content, "name") == "stderr" ? EventWriter::Stream::standard_error
                                                        : EventWriter::Stream::standard_output;
     std::string_view rest = text_of(content, "text");

@@ -44,8 +44,8 @@ class Run {
     [[nodiscard]] RunEnd take_end();
 
   private:
-    Awaitable<void> forward(const Message& message);
-    Awaitable<void> forward_text(const json::object& content);
+    Awaitable<void> forward(Message message);
+    Awaitable<void> forward_text(json::object content);
     void forward_result(const Message& message);
     void take_failure(const json::object& content);
     void take_reply(const json::object& content);

@@ -16,7 +16,6 @@ namespace opensandbox::agent::jupyter {
 
 /// How long things may take.
 struct Limits {
-    Limits() = default;
     /// A server that does not listen yet is waited for so long after the agent began.
     std::chrono::milliseconds startup{60'000};
     std::chrono::milliseconds request{30'000};  ///< for one answer
@@ -30,7 +29,6 @@ struct Limits {
 
 /// A kernel that can be started.
 struct KernelSpec {
-    KernelSpec(std::string n, std::string l) : name(std::move(n)), language(std::move(l)) {}
     std::string name;
     std::string language;  ///< lower case
 };
@@ -44,7 +42,6 @@ const KernelSpec* choose_kernel(const std::vector<KernelSpec>& specs, std::strin
 
 /// A session of the server and its kernel.
 struct Session {
-    Session() = default;
     std::string id;
     std::string path;
     std::string kernel_id;
@@ -82,7 +79,6 @@ class Server {
 
   private:
     struct Reply {
-        Reply() = default;
         int status = 0;
         std::string body;
     };

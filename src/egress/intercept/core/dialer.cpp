@@ -32,7 +32,7 @@ Awaitable<Result<std::vector<Endpoint>>> resolve(std::string host, std::uint16_t
     auto executor = co_await asio::this_coro::executor;
     asio::ip::tcp::resolver resolver(executor);
     auto [refused, results] = co_await resolver.async_resolve(
-        host, std::to_string(port), asio::ip::tcp::resolver::numeric_service, as_tuple_awaitable);
+        host, std::to_string(port), asio::ip::tcp::resolver::numeric_service, kAsTupleAwaitable);
     for (const auto& result : results)
         found.push_back(result.endpoint());
     if (refused || found.empty()) {
@@ -87,7 +87,7 @@ Awaitable<Result<StreamSocket>> Dialer::connect_once(ClientId client, Endpoint t
         boost::system::error_code ignored;
         socket->close(ignored);
     });
-    auto [refused] = co_await socket->async_connect(generic, as_tuple_awaitable);
+    auto [refused] = co_await socket->async_connect(generic, kAsTupleAwaitable);
     if (deadline.expired()) {
         co_return Error(ErrorCode::timeout, "connect to " + shown + ": timed out");
     }

@@ -19,8 +19,6 @@ struct TargetVerdict {
         deny,
         pass_through,  ///< untouched, bytes both ways
     };
-    TargetVerdict() = default;
-    TargetVerdict(Action a, std::string r) : action(a), rule(std::move(r)) {}
 
     Action action = Action::deny;
     std::string rule;  ///< which rule said so, for people and the audit

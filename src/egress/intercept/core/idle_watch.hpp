@@ -11,8 +11,6 @@ namespace opensandbox::egress {
 
 /// What a connection is open for.
 struct WatchedTarget {
-    WatchedTarget(ClientId c, Endpoint a, std::string h)
-        : client(c), address(std::move(a)), host(std::move(h)) {}
     ClientId client;
     Endpoint address;
     std::string host;  ///< a name; empty where there is none

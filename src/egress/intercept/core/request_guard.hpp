@@ -15,7 +15,6 @@ namespace opensandbox::egress {
 
 /// Where the requests of one connection go.
 struct Site {
-    Site() = default;
     ClientId client = 0;
     Endpoint target;
     bool tls = false;
@@ -34,8 +33,6 @@ struct Site {
 
 /// Who decides about requests; all borrowed.
 struct RequestRules {
-    RequestRules(InterceptGate& g, RequestHook* h, InterceptAudit* a, bool other)
-        : gate(g), hook(h), audit(a), allow_other_hosts(other) {}
     InterceptGate& gate;
     RequestHook* hook;      ///< null: none
     InterceptAudit* audit;  ///< null: none
@@ -46,8 +43,6 @@ struct RequestRules {
 
 /// A request as it came, without the fields that concern one hop only.
 struct GuardedRequest {
-    GuardedRequest(std::string_view m, std::string_view a, std::string& t, http::Fields& f)
-        : method(m), authority(a), target(t), fields(f) {}
     std::string_view method;
     std::string_view authority;  ///< Host or :authority; empty when the client sent none
     std::string& target;         ///< the hook may change it

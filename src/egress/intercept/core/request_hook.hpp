@@ -25,14 +25,12 @@ struct OutgoingRequest {
 
 /// An answer of ours in place of the server's.
 struct RefusedRequest {
-    RefusedRequest(int s, std::string t) : status(s), text(std::move(t)) {}
     int status;
     std::string text;  ///< for people, plain text
 };
 
 /// What is to be done to the rest of a request and to its answer.
 struct RequestTreatment {
-    RequestTreatment() = default;
     std::optional<RefusedRequest> refusal;
     /// Wanted: the body is collected, up to a limit of the interceptor (413 beyond it), and what
     /// this returns is sent in its place. Empty in return refuses the request with 502.

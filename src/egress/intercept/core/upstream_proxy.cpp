@@ -41,8 +41,7 @@ Result<UpstreamProxy> parse_upstream_proxy(std::string_view url, std::string_vie
     return proxy;
 }
 
-Awaitable<Status> connect_through(net::Stream& stream, const UpstreamProxy& proxy,
-                                  std::string target) {
+Awaitable<Status> connect_through(net::Stream& stream, UpstreamProxy proxy, std::string target) {
     std::string head;
     http::append_request_line(head, "CONNECT", target);
     http::append_field(head, "Host", target);

@@ -11,7 +11,6 @@ namespace opensandbox::egress {
 
 /// A proxy through which every connection to the outside goes (CONNECT, RFC 9110 section 9.3.6).
 struct UpstreamProxy {
-    UpstreamProxy() = default;
     bool tls = false;
     std::string host;  ///< name or address
     std::uint16_t port = 0;
@@ -25,7 +24,6 @@ Result<UpstreamProxy> parse_upstream_proxy(std::string_view url, std::string_vie
 /// Has the proxy at the other end of `stream` connect to `target` ("host:port"). `bad_gateway` when
 /// it refuses, answers anything but HTTP, or sends bytes before the target can have. The caller
 /// sees to a deadline.
-Awaitable<Status> connect_through(net::Stream& stream, const UpstreamProxy& proxy,
-                                  std::string target);
+Awaitable<Status> connect_through(net::Stream& stream, UpstreamProxy proxy, std::string target);
 
 }  // namespace opensandbox::egress

@@ -31,8 +31,8 @@ class Requests {
     Awaitable<bool> send(http::RequestHead head, Framing framing, Exchange exchange);
     Awaitable<bool> send_body(Framing framing);
     Awaitable<bool> rewrite(http::RequestHead& head, Framing& framing, std::string& body,
-                            const Exchange& exchange, bool expects);
-    Awaitable<bool> refuse(int status, const std::string& text, bool keep, bool with_body = true);
+                            Exchange& exchange, bool expects);
+    Awaitable<bool> refuse(int status, std::string text, bool keep, bool with_body = true);
     Awaitable<bool> open_upstream();
     Awaitable<void> tunnel();
     Awaitable<void> drain();
@@ -88,7 +88,7 @@ Awaitable<bool> Requests::settle() {
     co_return !at_.closed;
 }
 
-Awaitable<bool> Requests::refuse(int status, const std::string& text, bool keep, bool with_body) {
+Awaitable<bool> Requests::refuse(int status, std::string text, bool keep, bool with_body) {
     http::Response page = refusal_page(status, text);
     std::string out;
     http::append_status_line(out, status);
@@ -123,7 +123,7 @@ Awaitable<bool> Requests::open_upstream() {
 
 /// Collects a body and has the hook rewrite it. False: refused.
 Awaitable<bool> Requests::rewrite(http::RequestHead& head, Framing& framing, std::string& body,
-                                  const Exchange& exchange, bool expects) {
+                                  Exchange& exchange, bool expects) {
     if (framing.kind == Framing::Kind::none) co_return true;
     const http::IncomingBody::Errors errors{ErrorCode::cancelled, ErrorCode::protocol};
     http::IncomingBody incoming(at_.client, framing, at_.limits.max_rewritten_body, errors);
@@ -324,7 +324,7 @@ Awaitable<void> Requests::run() {
 }  // namespace
 }  // namespace http1
 
-Awaitable<void> relay_http1(RequestGuard& guard, const RelayLimits& limits, IdleWatch& watch,
+Awaitable<void> relay_http1(RequestGuard& guard, RelayLimits& limits, IdleWatch& watch,
                             std::unique_ptr<net::Stream> client, std::string received,
                             ConnectUpstream connect) {
     auto connection = std::make_shared<http1::Connection>(guard, limits, watch, std::move(client));

@@ -14,8 +14,8 @@ namespace opensandbox::egress {
 /// on where it ends. One request is in flight at a time; a request and its answer flow at the same
 /// time. A change to WebSocket turns it into a splice. Returns when both connections are over.
 ///
-/// `received` are bytes read from `client` before. `watch` must outlive the call.
-Awaitable<void> relay_http1(RequestGuard& guard, const RelayLimits& limits, IdleWatch& watch,
+/// `received` are bytes read from `client` before. `limits` and `watch` must outlive the call.
+Awaitable<void> relay_http1(RequestGuard& guard, RelayLimits& limits, IdleWatch& watch,
                             std::unique_ptr<net::Stream> client, std::string received,
                             ConnectUpstream connect);
 

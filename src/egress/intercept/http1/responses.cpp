@@ -18,13 +18,14 @@ class Response {
     explicit Response(Connection& connection) : at_(connection) {}
 
     enum class End : std::uint8_t { interim, complete, tunnel, failed };
-    Awaitable<End> relay(std::string_view head);
+    /// The head is `size` bytes at the front of the buffer.
+    Awaitable<End> relay(std::size_t size);
 
   private:
     Awaitable<End> relay_interim();
     Awaitable<End> relay_final();
     Awaitable<bool> relay_body(std::string head);
-    Awaitable<bool> relay_trailers(const http::IncomingBody& body);
+    Awaitable<bool> relay_trailers(http::Fields trailers);
     void frame(std::string& out);
 
     Connection& at_;
@@ -34,12 +35,13 @@ class Response {
     bool closing_ = false;
 };
 
-Awaitable<Response::End> Response::relay(std::string_view head) {
+Awaitable<Response::End> Response::relay(std::size_t size) {
+    const std::string_view head = at_.upstream->buffer.view().substr(0, size);
     if (http::parse_response_head(head, parsed_)) co_return End::failed;
     http::Fields& fields = parsed_.head.fields;
     if (has_doubtful_coding(fields, parsed_.minor_version)) co_return End::failed;
     if (http::response_framing(parsed_, at_.exchange->method, framing_)) co_return End::failed;
-    at_.upstream->buffer.consume(head.size());
+    at_.upstream->buffer.consume(size);
     if (parsed_.head.status < 200) co_return co_await relay_interim();
     co_return co_await relay_final();
 }
@@ -121,11 +123,10 @@ Awaitable<bool> Response::relay_body(std::string head) {
     auto end = co_await writer.copy(body);
     if (end != BodyWriter::End::done) co_return false;
     if (!chunked_) co_return true;
-    co_return co_await relay_trailers(body);
+    co_return co_await relay_trailers(body.trailers());
 }
 
-Awaitable<bool> Response::relay_trailers(const http::IncomingBody& body) {
-    http::Fields trailers = body.trailers();
+Awaitable<bool> Response::relay_trailers(http::Fields trailers) {
     strip_hop_fields(trailers);
     trailers.erase("Content-Length");
     redact(at_.exchange->treatment, trailers);
@@ -160,7 +161,7 @@ Awaitable<HeadEnd> read_head(Connection& at, std::size_t& size) {
     }
 }
 
-std::string_view describe(HeadEnd end) {
+const char* describe(HeadEnd end) {
     switch (end) {
         case HeadEnd::malformed: return "egress: the server's answer is malformed";
         case HeadEnd::too_large: return "egress: the server's answer has too large a head";
@@ -169,9 +170,9 @@ std::string_view describe(HeadEnd end) {
 }
 
 /// Tells the client that there will be no answer, where none has begun.
-Awaitable<void> answer_for_server(Connection& at, std::string_view reason) {
+Awaitable<void> answer_for_server(Connection& at, std::string reason) {
     if (!at.exchange || at.exchange->answered || at.closed) co_return;
-    http::Response page = refusal_page(502, std::string(reason));
+    http::Response page = refusal_page(502, reason);
     std::string out;
     http::append_status_line(out, page.head.status);
     http::append_fields(out, page.head.fields);
@@ -208,8 +209,7 @@ Awaitable<void> relay_responses(std::shared_ptr<Connection> connection) {
             break;
         }
         Response response(at);
-        // The head is parsed before anything is waited for, so the view holds.
-        auto end = co_await response.relay(at.upstream->buffer.view().substr(0, size));
+        auto end = co_await response.relay(size);
         if (end == Response::End::interim) continue;
         if (end == Response::End::tunnel) {
             co_await tunnel_back(at);

@@ -177,7 +177,7 @@ Awaitable<void> Relay::open_upstream(std::shared_ptr<Relay> self, std::string ho
 
 }  // namespace
 
-Awaitable<void> relay_http2(RequestGuard& guard, const RelayLimits& limits, IdleWatch& watch,
+Awaitable<void> relay_http2(RequestGuard& guard, RelayLimits& limits, IdleWatch& watch,
                             ClientLoad& load, std::unique_ptr<net::Stream> client,
                             std::string received, ConnectUpstream connect) {
     auto relay =

@@ -13,8 +13,9 @@ namespace opensandbox::egress {
 /// bodies as they come, trailers, resets and refusals. A body is read on as fast as the other side
 /// takes it. CONNECT is refused in every form. Returns when both connections are over.
 ///
-/// `received` are bytes read from `client` before. `watch` and `load` must outlive the call.
-Awaitable<void> relay_http2(RequestGuard& guard, const RelayLimits& limits, IdleWatch& watch,
+/// `received` are bytes read from `client` before. `limits`, `watch` and `load` must outlive the
+/// call.
+Awaitable<void> relay_http2(RequestGuard& guard, RelayLimits& limits, IdleWatch& watch,
                             ClientLoad& load, std::unique_ptr<net::Stream> client,
                             std::string received, ConnectUpstream connect);
 

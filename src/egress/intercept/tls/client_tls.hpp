@@ -15,7 +15,6 @@ namespace opensandbox::egress {
 
 /// What a sandbox's client is shown in place of the server.
 struct ClientFace {
-    ClientFace() = default;
     ClientId client = 0;
     std::string host;      ///< name or address for the certificate
     std::string protocol;  ///< chosen for it; empty: none

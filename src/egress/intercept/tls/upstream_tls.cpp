@@ -16,8 +16,6 @@ namespace {
 
 /// What the callbacks of OpenSSL need to know of a session; owned by it.
 struct Note {
-    Note(std::string k, SessionCache& c, CertificateRequest r)
-        : key(std::move(k)), cache(c), on_request(r) {}
     std::string key;
     SessionCache& cache;
     CertificateRequest on_request;

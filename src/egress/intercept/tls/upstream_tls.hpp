@@ -35,7 +35,6 @@ struct UpstreamTlsSettings {
 
 /// What a connection is opened for: sessions are resumed only among equals.
 struct UpstreamTarget {
-    UpstreamTarget() = default;
     ClientId client = 0;
     std::string host;  ///< what the certificate must name; sent unless it is an address
     std::uint16_t port = 0;
@@ -44,7 +43,6 @@ struct UpstreamTarget {
 
 /// A connection to a server that proved to be who it was meant to be.
 struct UpstreamConnection {
-    UpstreamConnection() = default;
     std::unique_ptr<net::Stream> stream;
     std::string protocol;    ///< agreed on; empty when the server chose none
     SSL* session = nullptr;  ///< lives with the stream

@@ -11,7 +11,6 @@ namespace opensandbox::runtime::docker {
 /// The environment variables that say where the engine is, as the Docker command line reads them
 /// (lifecycle 7). An empty value counts as unset.
 struct EngineEnvironment {
-    EngineEnvironment() = default;
     std::string docker_host;        ///< DOCKER_HOST
     std::string docker_tls_verify;  ///< DOCKER_TLS_VERIFY: anything: verify the engine
     std::string docker_cert_path;   ///< DOCKER_CERT_PATH: folder of ca.pem, cert.pem, key.pem
@@ -23,8 +22,6 @@ struct EngineEnvironment {
 
 /// Where an engine listens and how to speak to it.
 struct EngineAddress {
-    EngineAddress() = default;
-
     /// As it is shown to people: "unix:///var/run/docker.sock", "tcp://10.0.0.1:2376".
     std::string text;
     std::string socket_path;  ///< not empty: a Unix socket, and none of the rest holds

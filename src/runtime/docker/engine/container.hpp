@@ -14,7 +14,6 @@ namespace opensandbox::runtime::docker {
 
 /// A container port; `host_port` is 0 when it is not published.
 struct PublishedPort {
-    PublishedPort() = default;
     std::uint16_t container_port = 0;
     std::string protocol;  ///< "tcp", "udp", "sctp"
     std::string host_ip;
@@ -23,7 +22,6 @@ struct PublishedPort {
 
 /// A container's place in one network.
 struct NetworkEndpoint {
-    NetworkEndpoint() = default;
     std::string network;  ///< its name
     std::string network_id;
     std::string ip_address;    ///< IPv4 or empty
@@ -32,7 +30,6 @@ struct NetworkEndpoint {
 };
 
 struct ContainerMount {
-    ContainerMount() = default;
     std::string type;  ///< "bind", "volume", "tmpfs"
     std::string name;  ///< of a volume
     std::string source;
@@ -41,7 +38,6 @@ struct ContainerMount {
 };
 
 struct HealthProbe {
-    HealthProbe() = default;
     std::optional<Timestamp> start;
     std::optional<Timestamp> end;
     std::int64_t exit_code = 0;
@@ -49,14 +45,12 @@ struct HealthProbe {
 };
 
 struct ContainerHealth {
-    ContainerHealth() = default;
     std::string status;  ///< "starting", "healthy", "unhealthy"
     std::int64_t failing_streak = 0;
     std::vector<HealthProbe> log;
 };
 
 struct ContainerState {
-    ContainerState() = default;
     std::string status;    ///< created, running, paused, restarting, removing, exited, dead
     bool running = false;  ///< a paused one runs, too
     bool paused = false;
@@ -73,7 +67,6 @@ struct ContainerState {
 
 /// What GET /containers/{id}/json says.
 struct ContainerInfo {
-    ContainerInfo() = default;
     std::string id;
     std::string name;      ///< without the leading slash
     std::string image;     ///< reference as it was created from
@@ -109,7 +102,6 @@ struct ContainerInfo {
 
 /// A container of the list, from GET /containers/json.
 struct ContainerSummary {
-    ContainerSummary() = default;
     std::string id;
     std::vector<std::string> names;  ///< without the leading slash
     std::string image;
@@ -129,7 +121,6 @@ struct ContainerSummary {
 /// Which containers a list holds; conditions of one kind that repeat are alternatives for names and
 /// states, and must all hold for labels.
 struct ContainerFilter {
-    ContainerFilter() = default;
     bool all = true;                  ///< also those that do not run
     std::vector<std::string> labels;  ///< "key" or "key=value"
     std::vector<std::string> names;   ///< regular expressions, as the engine takes them
@@ -137,14 +128,12 @@ struct ContainerFilter {
 };
 
 struct CreatedContainer {
-    CreatedContainer() = default;
     std::string id;
     std::vector<std::string> warnings;
 };
 
 /// One reading of a container's use of resources, from GET /containers/{id}/stats.
 struct ContainerStats {
-    ContainerStats() = default;
     std::uint64_t cpu_nanoseconds = 0;         ///< used since the start
     std::uint64_t system_cpu_nanoseconds = 0;  ///< of the whole host
     std::uint64_t online_cpus = 0;

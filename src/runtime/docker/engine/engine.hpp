@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "http/message.hpp"
 #include "json/document.hpp"
@@ -9,19 +10,37 @@
 #include "runtime/docker/engine/engine_info.hpp"
 #include "runtime/docker/engine/events.hpp"
 #include "runtime/docker/engine/image.hpp"
-#include "runtime/docker/engine/log_output.hpp"
 #include "runtime/docker/engine/volume.hpp"
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
 namespace opensandbox::runtime::docker {
 
+/// Which lines of a container's output to fetch.
+struct LogRequest {
+    std::string container;
+    std::optional<std::uint32_t> tail;  ///< the last lines; empty: all
+    std::optional<Timestamp> since;
+    bool timestamps = false;  ///< each line begins with an RFC 3339 time and a space
+    bool out = true;          ///< standard output
+    bool err = true;          ///< standard error
+    std::optional<bool> tty;  ///< whether the container has one; empty: asks the engine first
+    std::size_t max_bytes = 1024 * 1024;  ///< the newest bytes kept
+};
+
+/// Both streams in the order in which the engine recorded them.
+struct LogOutput {
+    std::string text;
+    bool truncated = false;  ///< older bytes were dropped, or reading stopped at its limit
+};
+
 struct EngineOptions {
-    EngineOptions() = default;
     /// docker.api_timeout: the longest that one call may take, and the longest silence in a pull, a
     /// log, an archive. A stop or wait gets its own waiting time on top.
     std::chrono::milliseconds call_timeout{180'000};

@@ -12,7 +12,6 @@ namespace opensandbox::runtime::docker {
 
 /// One request to the engine.
 struct EngineCall {
-    EngineCall(std::string m, std::string p) : method(std::move(m)), path(std::move(p)) {}
     /// Adds a query parameter; the value is encoded.
     EngineCall& with(std::string_view name, std::string_view value);
     /// "POST /containers/x/start", for messages.

@@ -2,8 +2,8 @@
 #include "runtime/docker/engine/engine.hpp"
 #include "runtime/docker/engine/engine_state.hpp"
 #include "runtime/docker/engine/failure.hpp"
+#include "runtime/docker/engine/image.hpp"
 #include "runtime/docker/engine/line_stream.hpp"
-#include "runtime/docker/engine/registry_auth.hpp"
 
 namespace opensandbox::runtime::docker {
 namespace {

@@ -9,8 +9,6 @@ namespace opensandbox::runtime::docker {
 
 /// The version of the Engine API, such as 1.41.
 struct ApiVersion {
-    ApiVersion() = default;
-    ApiVersion(int a, int b) : major(a), minor(b) {}
     int major = 0;
     int minor = 0;
     friend auto operator<=>(const ApiVersion&, const ApiVersion&) = default;
@@ -18,7 +16,6 @@ struct ApiVersion {
 
 /// What GET /version says.
 struct EngineVersion {
-    EngineVersion() = default;
     std::string version;         ///< "20.10.24"
     ApiVersion api_version;      ///< the newest that the engine speaks
     ApiVersion min_api_version;  ///< the oldest, 0.0 when it does not say
@@ -30,7 +27,6 @@ struct EngineVersion {
 
 /// What GET /info says.
 struct EngineInfo {
-    EngineInfo() = default;
     std::string id;
     std::string name;
     std::string server_version;

@@ -15,7 +15,6 @@ namespace opensandbox::runtime::docker {
 
 /// One thing that happened at the engine.
 struct EngineEvent {
-    EngineEvent() = default;
     std::string type;      ///< "container", "image", "volume", "network"
     std::string action;    ///< "start", "die", "oom", "pause", "destroy", "health_status: healthy"
     std::string actor_id;  ///< container id
@@ -29,7 +28,6 @@ struct EngineEvent {
 
 /// Which events to watch: of each list that is not empty one must match; every label must.
 struct EventFilter {
-    EventFilter() = default;
     std::vector<std::string> types;
     std::vector<std::string> actions;
     std::vector<std::string> labels;  ///< "key" or "key=value"

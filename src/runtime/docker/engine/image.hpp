@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,6 @@ using StringMap = std::vector<std::pair<std::string, std::string>>;
 
 /// An image of the engine, from GET /images/{name}/json.
 struct ImageInfo {
-    ImageInfo() = default;
     std::string id;  ///< "sha256:…"
     std::vector<std::string> repo_tags;
     std::vector<std::string> repo_digests;
@@ -35,7 +35,6 @@ std::string manifest_digest(const std::vector<std::string>& repo_digests);
 
 /// An image of the list, from GET /images/json.
 struct ImageSummary {
-    ImageSummary() = default;
     std::string id;
     std::vector<std::string> repo_tags;
     StringMap labels;
@@ -44,8 +43,6 @@ struct ImageSummary {
 
 /// Credentials for one pull.
 struct RegistryAuth {
-    RegistryAuth() = default;
-    RegistryAuth(std::string u, std::string p) : username(std::move(u)), password(std::move(p)) {}
     std::string username;
     std::string password;
     std::string server_address;  ///< may be empty: the registry of the reference
@@ -53,7 +50,6 @@ struct RegistryAuth {
 
 /// One line of what a pull reports.
 struct PullProgress {
-    PullProgress() = default;
     std::string id;      ///< of the layer, or empty
     std::string status;  ///< "Downloading", "Pull complete"
     std::int64_t current_bytes = 0;
@@ -62,8 +58,6 @@ struct PullProgress {
 
 /// What to pull.
 struct PullRequest {
-    PullRequest() = default;
-    explicit PullRequest(std::string i) : image(std::move(i)) {}
     std::string image;     ///< reference; without tag and digest: "latest"
     std::string platform;  ///< "linux/arm64" or empty
     RegistryAuth auth;     ///< sent when its username or password is not empty
@@ -72,9 +66,6 @@ struct PullRequest {
 
 /// A container turned into an image, POST /commit.
 struct CommitRequest {
-    CommitRequest() = default;
-    CommitRequest(std::string c, std::string r, std::string t)
-        : container(std::move(c)), repository(std::move(r)), tag(std::move(t)) {}
     std::string container;
     std::string repository;
     std::string tag;
@@ -82,5 +73,18 @@ struct CommitRequest {
     bool pause = true;                 ///< stop its processes meanwhile
     std::vector<std::string> changes;  ///< Dockerfile lines: "CMD [\"/bin/sh\"]", "LABEL a=b"
 };
+
+/// An image reference as POST /images/create takes it.
+struct PullReference {
+    std::string name;
+    std::string tag;  ///< tag or "sha256:…"
+};
+
+/// A reference without tag and digest means its tag "latest"; with both, the digest decides. Pure.
+PullReference split_reference(std::string_view image);
+
+/// The value of X-Registry-Auth: URL-safe base64 of a JSON document. Where `auth` names no server
+/// the registry of `image` stands for it. Pure.
+std::string registry_auth_header(const RegistryAuth& auth, std::string_view image);
 
 }  // namespace opensandbox::runtime::docker

@@ -1,7 +1,6 @@
-#include "runtime/docker/engine/registry_auth.hpp"
-
 #include "base/base64.hpp"
 #include "json/document.hpp"
+#include "runtime/docker/engine/image.hpp"
 
 namespace opensandbox::runtime::docker {
 namespace {

@@ -74,7 +74,6 @@ Result<ApiVersion> choose_version(const EngineVersion& engine) {
 
 /// Breaks a call off when its time is up, whatever it waits for.
 struct Breaker {
-    Breaker() = default;
     void operator()() {
         abort.abort();
         if (response) response->abort();

@@ -16,7 +16,6 @@ namespace opensandbox::runtime::docker {
 
 /// A whole answer.
 struct EngineReply {
-    EngineReply() = default;
     int status = 0;
     http::Fields fields;
     std::string body;

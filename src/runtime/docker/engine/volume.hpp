@@ -9,7 +9,6 @@ namespace opensandbox::runtime::docker {
 
 /// A named volume.
 struct VolumeInfo {
-    VolumeInfo() = default;
     std::string name;
     std::string driver;  ///< "local"
     std::string mountpoint;
@@ -19,8 +18,6 @@ struct VolumeInfo {
 
 /// What to make; an existing volume of that name and driver is returned as it is.
 struct VolumeRequest {
-    VolumeRequest() = default;
-    explicit VolumeRequest(std::string n) : name(std::move(n)) {}
     std::string name;
     std::string driver = "local";
     StringMap labels;
@@ -29,7 +26,6 @@ struct VolumeRequest {
 
 /// A network, from GET /networks/{id}.
 struct NetworkInfo {
-    NetworkInfo() = default;
     std::string id;
     std::string name;
     std::string driver;  ///< "bridge", "host", "null"

@@ -11,13 +11,13 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::size_t max_waiting = 20'000;
+constexpr std::size_t kMaxWaiting = 20'000;
 
 }  // namespace
 
 void MessageQueue::send(std::string bytes) {
     waiting_.push_back(std::move(bytes));
-    if (waiting_.size() > max_waiting) {
+    if (waiting_.size() > kMaxWaiting) {
         log::error("a process does not read what it is sent and is let go");
         const auto broken = on_broken_;
         return broken();

@@ -15,7 +15,7 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-using ControlBuffer = std::array<char, CMSG_SPACE(sizeof(int) * max_descriptors)>;
+using ControlBuffer = std::array<char, CMSG_SPACE(sizeof(int) * kMaxDescriptors)>;
 
 void take_descriptors(msghdr& header, std::vector<UniqueFd>& into) {
     for (cmsghdr* item = CMSG_FIRSTHDR(&header); item; item = CMSG_NXTHDR(&header, item)) {
@@ -43,16 +43,16 @@ Result<MessagePair> message_pair() {
 }
 
 void widen_buffers(int socket) {
-    const int size = 4 * static_cast<int>(max_message);
+    const int size = 4 * static_cast<int>(kMaxMessage);
     if (::setsockopt(socket, SOL_SOCKET, SO_SNDBUFFORCE, &size, sizeof size) < 0) {
         ::setsockopt(socket, SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
     }
 }
 
 Status send_message(int socket, std::string_view bytes, std::span<const int> descriptors) {
-    if (bytes.size() > max_message || descriptors.size() > max_descriptors) {
+    if (bytes.size() > kMaxMessage || descriptors.size() > kMaxDescriptors) {
         return Error(ErrorCode::too_large, "message of " + std::to_string(bytes.size()) +
-                                               " bytes, at most " + std::to_string(max_message));
+                                               " bytes, at most " + std::to_string(kMaxMessage));
     }
     iovec piece{const_cast<char*>(bytes.data()), bytes.size()};
     msghdr header{};
@@ -82,7 +82,7 @@ Result<ReceivedMessage> receive_message(int socket) {
         length = ::recv(socket, nullptr, 0, MSG_PEEK | MSG_TRUNC);
     }
     if (length < 0 && errno != ECONNRESET) return last_error("recv");
-    if (length > static_cast<ssize_t>(max_message)) {
+    if (length > static_cast<ssize_t>(kMaxMessage)) {
         ::recv(socket, nullptr, 0, 0);
         return Error(ErrorCode::too_large, "message longer than the receiver accepts");
     }

@@ -13,9 +13,9 @@
 namespace opensandbox::runtime::native {
 
 /// Longest message either side accepts, in bytes.
-inline constexpr std::size_t max_message = 256 * 1024;
+inline constexpr std::size_t kMaxMessage = 256 * 1024;
 /// Most descriptors that go with one message.
-inline constexpr std::size_t max_descriptors = 64;
+inline constexpr std::size_t kMaxDescriptors = 64;
 
 struct MessagePair {
     UniqueFd first;

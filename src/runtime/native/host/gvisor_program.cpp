@@ -19,9 +19,9 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr const char* agent_file = "agent";
+constexpr const char* kAgentFile = "agent";
 /// More program headers than this has no executable.
-constexpr std::size_t most_headers = 64;
+constexpr std::size_t kMostHeaders = 64;
 
 Error unusable(const fs::path& program, const std::string& why) {
     return {ErrorCode::unsupported, program.string() + " " + why};
@@ -34,7 +34,7 @@ Status check_format(const fs::path& program, int fd) {
         head.e_ident[EI_CLASS] != ELFCLASS64) {
         return unusable(program, "is no executable of this machine");
     }
-    const std::size_t headers = std::min<std::size_t>(head.e_phnum, most_headers);
+    const std::size_t headers = std::min<std::size_t>(head.e_phnum, kMostHeaders);
     for (std::size_t i = 0; i < headers; ++i) {
         Elf64_Phdr part{};
         const auto offset = static_cast<off_t>(head.e_phoff + i * sizeof part);
@@ -54,8 +54,8 @@ Status check_gvisor(const fs::path& program) {
     const UniqueFd fd(::open(program.c_str(), O_RDONLY | O_CLOEXEC));
     struct stat info{};
     if (!fd || ::fstat(fd.get(), &info) < 0) return last_error("open " + program.string());
-    constexpr mode_t everybody = S_IRUSR | S_IXUSR | S_IXGRP | S_IXOTH;
-    if (!S_ISREG(info.st_mode) || (info.st_mode & everybody) != everybody) {
+    constexpr mode_t kEverybody = S_IRUSR | S_IXUSR | S_IXGRP | S_IXOTH;
+    if (!S_ISREG(info.st_mode) || (info.st_mode & kEverybody) != kEverybody) {
         return unusable(program, "is not executable by everybody (chmod 755)");
     }
     return check_format(program, fd.get());
@@ -72,12 +72,12 @@ Result<fs::path> find_gvisor(const std::string& name) {
 }
 
 Status keep_agent(const fs::path& directory) {
-    const fs::path fresh = directory / (std::string(agent_file) + ".new");
+    const fs::path fresh = directory / (std::string(kAgentFile) + ".new");
     std::error_code error;
     fs::copy_file("/proc/self/exe", fresh, fs::copy_options::overwrite_existing, error);
     if (error) return Error(ErrorCode::io, "copy this executable: " + error.message());
     if (::chmod(fresh.c_str(), 0755) < 0) return last_error("chmod " + fresh.string());
-    return check(::rename(fresh.c_str(), (directory / agent_file).c_str()),
+    return check(::rename(fresh.c_str(), (directory / kAgentFile).c_str()),
                  "rename " + fresh.string());
 }
 
@@ -85,7 +85,7 @@ Result<GvisorPrograms> open_gvisor_programs(const fs::path& runsc, const fs::pat
     GvisorPrograms out;
     out.runsc.reset(::open(runsc.c_str(), O_RDONLY | O_CLOEXEC));
     if (!out.runsc) return last_error("open " + runsc.string());
-    const fs::path agent = directory / agent_file;
+    const fs::path agent = directory / kAgentFile;
     out.agent.reset(::open_tree(AT_FDCWD, agent.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC));
     if (!out.agent) return last_error("clone the mount of " + agent.string());
     struct mount_attr attributes{};

@@ -9,9 +9,9 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::uint32_t ids_per_slot = 65'536;
-constexpr std::uint32_t first_id = 0x1000'0000;
-constexpr std::uint32_t id_ranges = 60'000;  // first_id + id_ranges * ids_per_slot < 2^32
+constexpr std::uint32_t kIdsPerSlot = 65'536;
+constexpr std::uint32_t kFirstId = 0x1000'0000;
+constexpr std::uint32_t kIdRanges = 60'000;  // kFirstId + kIdRanges * kIdsPerSlot < 2^32
 
 }  // namespace
 
@@ -38,7 +38,7 @@ Gateways Host::gateways() const {
 
 std::uint32_t Host::capacity() const {
     // Not the network's own address, the gateway's and the broadcast address.
-    return std::min(range.size() - 3, id_ranges);
+    return std::min(range.size() - 3, kIdRanges);
 }
 
 namespace {
@@ -47,7 +47,7 @@ std::uint32_t own_range(const std::string& tag, SlotId slot) {
     // Servers with different state directories start at different ranges.
     std::uint32_t seed = 0;
     std::from_chars(tag.data(), tag.data() + tag.size(), seed, 16);
-    return first_id + (seed + slot.index) % id_ranges * ids_per_slot;
+    return kFirstId + (seed + slot.index) % kIdRanges * kIdsPerSlot;
 }
 
 }  // namespace

@@ -30,9 +30,6 @@ net::Ipv6Range own_range6(const std::string& tag);
 /// What spawner and workers know about this host; of it slots learn their SlotTerms. Immutable once
 /// made.
 struct Host {
-    Host(SpawnerOptions chosen, net::Ipv4Range addresses)
-        : options(std::move(chosen)), range(addresses) {}
-
     SpawnerOptions options;
     net::Ipv4Range range;
     std::optional<net::Ipv6Range> range6;  ///< none: sandboxes have no IPv6

@@ -1,10 +1,9 @@
-#include "runtime/native/host/host_network.hpp"
-
 #include "base/log.hpp"
 #include "base/unique_fd.hpp"
 #include "net/dns/resolver_settings.hpp"
 #include "net/route_socket.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/host/host_preparation.hpp"
 #include "runtime/native/network/egress_sockets.hpp"
 #include "runtime/native/network/firewall.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
@@ -42,9 +41,9 @@ std::string own_resolver_text(net::Ipv4Address gateway) {
 
 /// The link that packets without a better way leave by decides how long they may be.
 std::uint32_t mtu_of_way_out() {
-    constexpr std::uint32_t usual = 1500;
-    constexpr std::uint32_t least = 576;
-    constexpr std::uint32_t most = 65'535;
+    constexpr std::uint32_t kUsual = 1500;
+    constexpr std::uint32_t kLeast = 576;
+    constexpr std::uint32_t kMost = 65'535;
     std::istringstream lines(read_file_or_empty("/proc/net/route"));
     std::string line;
     std::getline(lines, line);
@@ -58,14 +57,15 @@ std::uint32_t mtu_of_way_out() {
                                                           link);
         if (!best || found < *best) best = found;
     }
-    if (!best) return usual;
+    if (!best) return kUsual;
     // Asked of the kernel: /sys shows the links of the namespace in which it was mounted.
     const UniqueFd socket(::socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     ifreq asked{};
     best->second.copy(static_cast<char*>(asked.ifr_name), IFNAMSIZ - 1);
-    if (!socket || ::ioctl(socket.get(), SIOCGIFMTU, &asked) < 0 || asked.ifr_mtu < 0) return usual;
+    if (!socket || ::ioctl(socket.get(), SIOCGIFMTU, &asked) < 0 || asked.ifr_mtu < 0)
+        return kUsual;
     const auto mtu = static_cast<std::uint32_t>(asked.ifr_mtu);
-    return mtu < least ? usual : std::min(mtu, most);
+    return mtu < kLeast ? kUsual : std::min(mtu, kMost);
 }
 
 /// Nameservers that a sandbox can reach by itself: all of the host's but those on loopback.
@@ -114,17 +114,17 @@ void prepare_resolver(Host& host) {
 
 /// How many connections a sandbox has of those that this host can track. 0 where it tracks none.
 std::uint32_t share_of_connections() {
-    constexpr unsigned long sandboxes = 64;
-    constexpr unsigned long least = 256;
-    constexpr unsigned long most = 4096;
+    constexpr unsigned long kSandboxes = 64;
+    constexpr unsigned long kLeast = 256;
+    constexpr unsigned long kMost = 4096;
     const std::string text = read_file_or_empty("/proc/sys/net/netfilter/nf_conntrack_max");
     const unsigned long all = std::strtoul(text.c_str(), nullptr, 10);
     if (all == 0) return 0;
-    return static_cast<std::uint32_t>(std::clamp(all / sandboxes, least, most));
+    return static_cast<std::uint32_t>(std::clamp(all / kSandboxes, kLeast, kMost));
 }
 
 /// What IPv6 asks of a link.
-constexpr std::uint32_t least_mtu = 1280;
+constexpr std::uint32_t kLeastMtu = 1280;
 
 /// Why sandboxes cannot have IPv6; empty when they can.
 std::string lack_of_ipv6(const Host& host) {
@@ -138,7 +138,7 @@ std::string lack_of_ipv6(const Host& host) {
     }
     // Forwarding makes a host ignore routers that it may live by: not ours to switch on.
     if (!forwarding.starts_with('1')) return "net.ipv6.conf.all.forwarding is 0";
-    if (host.mtu < least_mtu) return "the way out takes less than 1280 bytes at once";
+    if (host.mtu < kLeastMtu) return "the way out takes less than 1280 bytes at once";
     return {};
 }
 
@@ -165,13 +165,13 @@ Status choose_range6(Host& host) {
 }  // namespace
 
 Status prepare_network(Host& host) {
-    host.mtu = host.uplink ? uplink_mtu : mtu_of_way_out();
+    host.mtu = host.uplink ? kUplinkMtu : mtu_of_way_out();
     // The namespace is the server's own.
     if (host.uplink && host.uplink.ipv6()) {
         (void)write_file("/proc/sys/net/ipv6/conf/all/forwarding", "1");
     }
     host.ipv6_links =
-        host.mtu >= least_mtu && !read_file_or_empty("/proc/sys/net/ipv6/conf/all/mtu").empty();
+        host.mtu >= kLeastMtu && !read_file_or_empty("/proc/sys/net/ipv6/conf/all/mtu").empty();
     if (auto s = choose_range6(host); !s) return s;
     auto routes = net::RouteSocket::open();
     if (!routes) return routes.error();

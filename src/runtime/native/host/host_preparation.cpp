@@ -1,6 +1,7 @@
+#include "runtime/native/host/host_preparation.hpp"
+
 #include "base/log.hpp"
 #include "egress/rules/host_table.hpp"
-#include "runtime/native/ground/confinement/kernel_limits.hpp"
 #include "runtime/native/ground/confinement/seccomp_filter.hpp"
 #include "runtime/native/ground/kernel/id_map.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
@@ -10,7 +11,6 @@
 #include "runtime/native/ground/layer/overlay_probe.hpp"
 #include "runtime/native/host/gvisor_program.hpp"
 #include "runtime/native/host/host.hpp"
-#include "runtime/native/host/host_network.hpp"
 #include "runtime/native/network/firewall.hpp"
 #include "runtime/native/network/gateway_addresses.hpp"
 
@@ -54,19 +54,19 @@ Status layers_in_memory(const fs::path& directory) {
 /// Overlays as an ordinary user can have them: ids cannot be shifted, so that all slots share those
 /// of this user's namespace.
 Status probe_as_ordinary_user(Host& host) {
-    constexpr OverlayKind kind{false, false, true};
+    constexpr OverlayKind kInd{false, false, true};
     const fs::path sandboxes = host.options.sandboxes_directory();
     host.shift_ids = false;
     host.shift_usr = false;
     host.ids = ids_of_this_namespace();
     host.off.emplace_back("an id range of each sandbox's own");
-    if (auto s = try_overlay(sandboxes, sandboxes, kind); !s) {
+    if (auto s = try_overlay(sandboxes, sandboxes, kInd); !s) {
         if (s.error().code() == ErrorCode::resource_exhausted) return s;
         host.off.emplace_back("writable layers on disk (" + s.error().message() + ")");
         if (auto memory = layers_in_memory(sandboxes); !memory) return memory;
     }
-    if (auto s = try_overlay(sandboxes, host.options.state_directory, kind); !s) return s;
-    if (auto s = try_overlay(sandboxes, "/usr", kind); !s) return s.error().within("/usr");
+    if (auto s = try_overlay(sandboxes, host.options.state_directory, kInd); !s) return s;
+    if (auto s = try_overlay(sandboxes, "/usr", kInd); !s) return s.error().within("/usr");
     host.off.emplace_back("changes to the files in /usr of the image host");
     return {};
 }

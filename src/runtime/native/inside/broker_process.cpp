@@ -32,17 +32,17 @@ namespace opensandbox::runtime::native {
 namespace {
 
 /// Where the descriptors are that it keeps.
-constexpr int kept_control = 3;
-constexpr int kept_agent = 4;
-constexpr int kept_layer = 5;
-constexpr int kept_terms = 6;
-constexpr int kept = 4;
+constexpr int kEptControl = 3;
+constexpr int kEptAgent = 4;
+constexpr int kEptLayer = 5;
+constexpr int kEptTerms = 6;
+constexpr int kEpt = 4;
 
 Status enter_sandbox() {
-    constexpr int spaces =
+    constexpr int kSpaces =
         CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS | CLONE_NEWCGROUP;
-    if (auto s = check(::setns(kept_agent, spaces), "setns"); !s) return s;
-    ::close(kept_agent);
+    if (auto s = check(::setns(kEptAgent, kSpaces), "setns"); !s) return s;
+    ::close(kEptAgent);
     if (::setresgid(0, 0, 0) < 0 || ::setresuid(0, 0, 0) < 0) return last_error("set ids");
     if (::setgroups(0, nullptr) < 0) return last_error("setgroups");
     // What it mounts is not to be seen by the sandbox.
@@ -56,10 +56,10 @@ void mount_session_layer() {
     const std::string root = agent::IsolationConfig().upper_root;
     std::error_code failed;
     std::filesystem::create_directories(root, failed);
-    (void)::move_mount(kept_layer, "", AT_FDCWD, root.c_str(), MOVE_MOUNT_F_EMPTY_PATH);
+    (void)::move_mount(kEptLayer, "", AT_FDCWD, root.c_str(), MOVE_MOUNT_F_EMPTY_PATH);
 }
 
-constexpr const char* door_name = "s";
+constexpr const char* kDoorName = "s";
 
 /// A socket in a directory that is attached nowhere: who has no descriptor of it cannot connect.
 struct Door {
@@ -88,28 +88,28 @@ Result<Door> open_door() {
     if (::fchdir(directory.get()) < 0) return last_error("fchdir");
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
-    address.sun_path[0] = *door_name;
+    address.sun_path[0] = *kDoorName;
     if (::bind(door.listener.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) < 0 ||
         ::listen(door.listener.get(), SOMAXCONN) < 0 || ::chdir("/") < 0) {
         return last_error("listen");
     }
-    door.path.reset(::openat(directory.get(), door_name, O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    door.path.reset(::openat(directory.get(), kDoorName, O_PATH | O_NOFOLLOW | O_CLOEXEC));
     if (!door.path) return last_error("open the socket");
     return door;
 }
 
 Status fence_in_broker() {
-    constexpr std::uint64_t more = std::uint64_t{1} << CAP_SYS_ADMIN | std::uint64_t{1}
-                                                                           << CAP_NET_ADMIN;
+    constexpr std::uint64_t kMore = std::uint64_t{1} << CAP_SYS_ADMIN | std::uint64_t{1}
+                                                                            << CAP_NET_ADMIN;
     if (auto s = check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs"); !s) return s;
-    if (auto s = drop_capabilities(sandbox_capabilities() | more); !s) return s.error();
+    if (auto s = drop_capabilities(sandbox_capabilities() | kMore); !s) return s.error();
     if (auto s = install_seccomp_filter(compile_broker_filter()); !s) return s;
     return check(::prctl(PR_SET_DUMPABLE, 0), "prctl dumpable");
 }
 
 Result<SlotTerms> take_terms() {
-    auto received = receive_message(kept_terms);
-    ::close(kept_terms);
+    auto received = receive_message(kEptTerms);
+    ::close(kEptTerms);
     if (!received) return received.error();
     auto message = decode(received->bytes);
     if (!message) return message.error();
@@ -121,7 +121,7 @@ Result<Door> become_broker() {
     if (auto s = settle_process(); !s) return s.error();
     if (auto s = enter_sandbox(); !s) return s.error().within("enter the sandbox");
     mount_session_layer();
-    ::close(kept_layer);
+    ::close(kEptLayer);
     auto door = open_door();
     if (!door) return door.error().within("socket");
     if (auto s = fence_in_broker(); !s) return s.error().within("fence in");
@@ -133,8 +133,8 @@ void tell_agent(std::string_view text, const UniqueFd* descriptor) {
     const int number = descriptor ? descriptor->get() : -1;
     const std::span<const int> passed =
         descriptor ? std::span<const int>(&number, 1) : std::span<const int>();
-    (void)send_message(kept_control, text, passed);
-    ::close(kept_control);
+    (void)send_message(kEptControl, text, passed);
+    ::close(kEptControl);
 }
 
 }  // namespace
@@ -142,7 +142,7 @@ void tell_agent(std::string_view text, const UniqueFd* descriptor) {
 void run_broker_process(int program, const BrokerSeed& seed) {
     auto own =
         keep_for_new_program(std::array{seed.control, seed.agent, seed.layer, seed.terms}, program);
-    if (!own || !await_message(kept_terms)) ::_exit(1);
+    if (!own || !await_message(kEptTerms)) ::_exit(1);
     auto limited = check(::setrlimit(RLIMIT_NOFILE, &seed.open_files), "limit open files");
     const Error failed = limited ? start_anew(*own, "broker") : limited.error();
     tell_agent(failed.message(), nullptr);
@@ -150,7 +150,7 @@ void run_broker_process(int program, const BrokerSeed& seed) {
 }
 
 int broker_main(int, char**) {
-    if (!adopt_descriptors(kept)) return 2;
+    if (!adopt_descriptors(kEpt)) return 2;
     auto terms = take_terms();
     auto door = terms ? become_broker() : Result<Door>(terms.error());
     if (!door) {

@@ -10,7 +10,7 @@
 namespace opensandbox::runtime::native {
 
 /// In a slot's writable layer, beside what is the sandbox's root: the uppers of its sessions.
-inline constexpr const char* session_layer = "i";
+inline constexpr const char* kSessionLayer = "i";
 
 /// What a broker needs of the host, made for it while it is still nobody's.
 struct BrokerSeed {

@@ -10,10 +10,10 @@ namespace opensandbox::runtime::native {
 namespace {
 
 /// Inside, as in containers.
-constexpr const char* agent_path = "/opt/opensandbox/bin/opensandbox";
+constexpr const char* kAgentPath = "/opt/opensandbox/bin/opensandbox";
 
 /// sandbox_capabilities() by name.
-constexpr std::array capability_names{"CAP_CHOWN",      "CAP_DAC_OVERRIDE", "CAP_FOWNER",
+constexpr std::array kCapabilityNames{"CAP_CHOWN",      "CAP_DAC_OVERRIDE", "CAP_FOWNER",
                                       "CAP_FSETID",     "CAP_KILL",         "CAP_SETGID",
                                       "CAP_SETUID",     "CAP_SETPCAP",      "CAP_NET_BIND_SERVICE",
                                       "CAP_SYS_CHROOT", "CAP_SETFCAP"};
@@ -53,7 +53,7 @@ json::array mounts(const CreateRequest& request) {
     // part of the writable layer, and of snapshots.
     out.emplace_back(mount("/tmp", "bind", "/new/tmp", {"bind", "rw"}));
     out.emplace_back(
-        mount(agent_path, "bind", gvisor_agent_source, {"bind", "ro", "nosuid", "nodev"}));
+        mount(kAgentPath, "bind", kGvisorAgentSource, {"bind", "ro", "nosuid", "nodev"}));
     for (const std::string name : {"hosts", "hostname", "resolv.conf"})
         out.emplace_back(mount("/etc/" + name, "bind", "/files/" + name, {"bind", "rw"}));
     for (std::size_t i = 0; i < request.volumes.size(); ++i)
@@ -64,14 +64,14 @@ json::array mounts(const CreateRequest& request) {
 json::object process() {
     json::object capabilities;
     json::array names;
-    for (const char* name : capability_names)
+    for (const char* name : kCapabilityNames)
         names.emplace_back(name);
     for (const char* set : {"bounding", "effective", "permitted"})
         capabilities[set] = names;
     json::object out;
     out["terminal"] = false;
     out["user"] = json::object{{"uid", 0}, {"gid", 0}};
-    out["args"] = json::array{agent_path, "guest"};
+    out["args"] = json::array{kAgentPath, "guest"};
     out["env"] = json::array{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"};
     out["cwd"] = "/";
     out["noNewPrivileges"] = true;
@@ -83,7 +83,7 @@ json::array namespaces() {
     json::array out;
     for (const char* kind : {"pid", "ipc", "uts", "mount"})
         out.emplace_back(json::object{{"type", kind}});
-    out.emplace_back(json::object{{"type", "network"}, {"path", gvisor_network_path}});
+    out.emplace_back(json::object{{"type", "network"}, {"path", kGvisorNetworkPath}});
     return out;
 }
 

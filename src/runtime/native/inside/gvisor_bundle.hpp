@@ -12,10 +12,10 @@ namespace opensandbox::runtime::native {
 std::string gvisor_volume_path(std::size_t number);
 
 /// Where the agent's executable is attached for runsc.
-inline constexpr const char* gvisor_agent_source = "/agent";
+inline constexpr const char* kGvisorAgentSource = "/agent";
 
 /// The network namespace that gVisor takes over.
-inline constexpr const char* gvisor_network_path = "/net";
+inline constexpr const char* kGvisorNetworkPath = "/net";
 
 /// The text of config.json: the root is /new, the names are in /files. The agent starts as the
 /// hidden role `guest` with as much right as a native sandbox's, and none of gVisor's is asked for

@@ -16,17 +16,17 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr const char* inner_link = "agent0";
-constexpr unsigned prefix = 30;
+constexpr const char* kInnerLink = "agent0";
+constexpr unsigned kPrefix = 30;
 
 Result<UniqueFd> keep_namespace() {
-    const UniqueFd place(::open(gvisor_network_path, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    if (!place) return last_error(std::string("create ") + gvisor_network_path);
-    constexpr const char* own = "/proc/self/ns/net";
-    if (::mount(own, gvisor_network_path, nullptr, MS_BIND, nullptr) < 0) {
+    const UniqueFd place(::open(kGvisorNetworkPath, O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    if (!place) return last_error(std::string("create ") + kGvisorNetworkPath);
+    constexpr const char* kOwn = "/proc/self/ns/net";
+    if (::mount(kOwn, kGvisorNetworkPath, nullptr, MS_BIND, nullptr) < 0) {
         return last_error("keep the network namespace");
     }
-    UniqueFd fd(::open(own, O_RDONLY | O_CLOEXEC));
+    UniqueFd fd(::open(kOwn, O_RDONLY | O_CLOEXEC));
     if (!fd) return last_error("open the network namespace");
     return fd;
 }
@@ -42,21 +42,21 @@ Status leave_network() {
     auto outside = net::RouteSocket::open();
     if (!outside) return outside.error();
     const auto near = boost::asio::ip::make_address_v4("169.254.77.1");
-    const auto far = boost::asio::ip::make_address_v4(gvisor_agent_address);
+    const auto far = boost::asio::ip::make_address_v4(kGvisorAgentAddress);
     auto link = outside->create_veth(
         {.host_name = "sandbox",
-         .host_mac = host_mac,
-         .peer_name = inner_link,
-         .peer_mac = slot_mac,
+         .host_mac = kHostMac,
+         .peer_name = kInnerLink,
+         .peer_mac = kSlotMac,
          .peer_namespace = net::NetworkNamespace::of_descriptor(theirs->get())});
     if (!link) return link.error();
-    if (auto s = outside->add_address(*link, near, prefix); !s) return s;
-    if (auto s = outside->add_neighbour(*link, far, slot_mac); !s) return s;
-    auto inner = inside->link_index(inner_link);
+    if (auto s = outside->add_address(*link, near, kPrefix); !s) return s;
+    if (auto s = outside->add_neighbour(*link, far, kSlotMac); !s) return s;
+    auto inner = inside->link_index(kInnerLink);
     if (!inner) return inner.error();
     if (auto s = inside->set_up(*inner); !s) return s;
-    if (auto s = inside->add_address(*inner, far, prefix); !s) return s;
-    return inside->add_neighbour(*inner, near, host_mac);
+    if (auto s = inside->add_address(*inner, far, kPrefix); !s) return s;
+    return inside->add_neighbour(*inner, near, kHostMac);
 }
 
 }  // namespace opensandbox::runtime::native

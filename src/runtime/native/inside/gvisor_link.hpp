@@ -10,9 +10,9 @@ namespace opensandbox::runtime::native {
 
 /// The agent's address on a link between the slot and gVisor alone: it works in every sandbox,
 /// also in one without a network, and nothing of it passes the sandbox's own link.
-inline constexpr const char* gvisor_agent_address = "169.254.77.2";
+inline constexpr const char* kGvisorAgentAddress = "169.254.77.2";
 /// Its port there; those of published ports follow in the request's order.
-inline constexpr std::uint16_t gvisor_agent_port = 44'772;
+inline constexpr std::uint16_t kGvisorAgentPort = 44'772;
 
 /// Puts the network namespace of this process, with one end of that link, at gvisor_network_path,
 /// and this process into a new one with the other end and nothing else.

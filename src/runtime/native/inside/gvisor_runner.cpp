@@ -20,19 +20,19 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr const char* log_path = "/runsc.log";
-constexpr const char* output_path = "/runsc.out";
+constexpr const char* kLogPath = "/runsc.log";
+constexpr const char* kOutputPath = "/runsc.out";
 /// Of what runsc said; the rest is left out.
-constexpr std::size_t most_words = 600;
+constexpr std::size_t kMostWords = 600;
 /// What a shell says of a process that was killed: nothing inside chose this end.
-constexpr int killed_code = 128 + SIGKILL;
+constexpr int kIlledCode = 128 + SIGKILL;
 
 /// runsc's own executable, behind the guest's descriptors (gvisor_slot.hpp).
-constexpr int runsc_self = 6;
+constexpr int kRunscSelf = 6;
 /// Above all that it inherits, so that none of those is overwritten before it is used.
-constexpr int aside = 32;
+constexpr int kAside = 32;
 
-const std::array arguments{
+const std::array kArguments{
     "runsc",
     "--root=/state",
     "--platform=systrap",
@@ -63,7 +63,7 @@ class Launch {
     Launch& operator=(const Launch&) = delete;
 
     Status give(int from, int as) {
-        UniqueFd copy(::fcntl(from, F_DUPFD_CLOEXEC, aside));
+        UniqueFd copy(::fcntl(from, F_DUPFD_CLOEXEC, kAside));
         if (!copy) return last_error("duplicate a descriptor");
         ::posix_spawn_file_actions_adddup2(&actions_, copy.get(), as);
         copies_.push_back(std::move(copy));
@@ -71,16 +71,16 @@ class Launch {
     }
     Result<pid_t> start() {
         ::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
-        ::posix_spawn_file_actions_addopen(&actions_, 1, output_path, O_WRONLY | O_CREAT | O_APPEND,
+        ::posix_spawn_file_actions_addopen(&actions_, 1, kOutputPath, O_WRONLY | O_CREAT | O_APPEND,
                                            0600);
         ::posix_spawn_file_actions_adddup2(&actions_, 1, 2);
-        ::posix_spawn_file_actions_addclosefrom_np(&actions_, runsc_self + 1);
-        std::array<char*, arguments.size() + 1> argv{};
-        for (std::size_t i = 0; i < arguments.size(); ++i)
-            argv[i] = const_cast<char*>(arguments[i]);
+        ::posix_spawn_file_actions_addclosefrom_np(&actions_, kRunscSelf + 1);
+        std::array<char*, kArguments.size() + 1> argv{};
+        for (std::size_t i = 0; i < kArguments.size(); ++i)
+            argv[i] = const_cast<char*>(kArguments[i]);
         std::string path = "PATH=/usr/sbin:/usr/bin:/sbin:/bin";
         const std::array<char*, 2> environment{path.data(), nullptr};
-        const std::string program = "/proc/self/fd/" + std::to_string(runsc_self);
+        const std::string program = "/proc/self/fd/" + std::to_string(kRunscSelf);
         pid_t pid = 0;
         const int error = ::posix_spawn(&pid, program.c_str(), &actions_, nullptr, argv.data(),
                                         environment.data());
@@ -96,15 +96,15 @@ class Launch {
 /// The first message of runsc's log, JSON objects one after the other, else what it printed: what
 /// comes later is only what followed from it.
 std::string said() {
-    const std::string log = read_file_or_empty(log_path);
+    const std::string log = read_file_or_empty(kLogPath);
     const std::size_t next = std::min(log.find("}{"), log.find("}\n{"));
     const std::string first = next == std::string::npos ? log : log.substr(0, next + 1);
     if (auto line = json::parse(first); line && line->is_object()) {
         auto message = json::get_string(line->get_object(), "msg");
-        if (message && *message) return (*message)->substr(0, most_words);
+        if (message && *message) return (*message)->substr(0, kMostWords);
     }
-    const std::string printed = read_file_or_empty(output_path);
-    return (first.empty() ? printed : first).substr(0, most_words);
+    const std::string printed = read_file_or_empty(kOutputPath);
+    return (first.empty() ? printed : first).substr(0, kMostWords);
 }
 
 /// Why it ended, where the entrypoint was not the reason.
@@ -126,10 +126,10 @@ Status GvisorRunner::start() {
     auto pair = message_pair();
     if (!pair) return pair.error();
     Launch launch;
-    const std::array<std::pair<int, int>, 4> given{{{pair->second.get(), control_descriptor},
-                                                    {parts_.request.get(), guest_request},
-                                                    {parts_.output.get(), guest_output},
-                                                    {parts_.runsc.get(), runsc_self}}};
+    const std::array<std::pair<int, int>, 4> given{{{pair->second.get(), kControlDescriptor},
+                                                    {parts_.request.get(), kGuestRequest},
+                                                    {parts_.output.get(), kGuestOutput},
+                                                    {parts_.runsc.get(), kRunscSelf}}};
     for (const auto& [from, as] : given) {
         if (auto s = launch.give(from, as); !s) return s;
     }
@@ -172,7 +172,7 @@ void GvisorRunner::on_child(int status) {
     if (!ready_) {
         fail(request_, Error(ErrorCode::internal, "gVisor did not start the sandbox: " + words));
     }
-    code_ = ended_.value_or(killed_code);
+    code_ = ended_.value_or(kIlledCode);
     if (!ended_ && ::write(parts_.end.get(), words.data(), words.size()) < 0) code_ = 1;
     loop_.stop();
 }
@@ -213,7 +213,7 @@ void GvisorRunner::begin_service() {
     ready_ = true;
     // Nobody would know of a sandbox whose spawner died meanwhile.
     if (!answer(SandboxReady{})) ::_exit(1);
-    ::close(control_descriptor);
+    ::close(kControlDescriptor);
 }
 
 }  // namespace opensandbox::runtime::native

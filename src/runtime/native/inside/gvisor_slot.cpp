@@ -23,7 +23,7 @@ namespace opensandbox::runtime::native {
 namespace {
 
 /// Connections to the agent at once; as many wait in its socket's queue.
-constexpr std::size_t most_connections = 4096;
+constexpr std::size_t kMostConnections = 4096;
 
 /// The descriptors of a CreateRequest.
 struct Given {
@@ -139,12 +139,12 @@ std::vector<agent::Publication> relays(const CreateRequest& request, Given& give
     const auto add = [&](UniqueFd listener, std::size_t port, std::size_t most) {
         agent::Publication& relay =
             out.emplace_back(std::move(listener), static_cast<std::uint16_t>(port));
-        relay.host = gvisor_agent_address;
+        relay.host = kGvisorAgentAddress;
         relay.most = most;
     };
-    add(std::move(given.listener), gvisor_agent_port, most_connections);
+    add(std::move(given.listener), kGvisorAgentPort, kMostConnections);
     for (std::size_t i = 0; i < request.plan.network.published.size(); ++i)
-        add(std::move(given.published[i]), gvisor_agent_port + 1 + i, agent::Publication::kMost);
+        add(std::move(given.published[i]), kGvisorAgentPort + 1 + i, agent::Publication::kMost);
     return out;
 }
 
@@ -167,7 +167,7 @@ void run_gvisor_slot(const SlotTerms& terms, std::vector<UniqueFd> programs) {
     const std::uint64_t number = request->request;
     auto given = sort_out(*request, std::move(descriptors));
     if (!given) fail(number, given.error());
-    if (auto s = attach(programs[1], gvisor_agent_source); !s) fail(number, s.error());
+    if (auto s = attach(programs[1], kGvisorAgentSource); !s) fail(number, s.error());
     if (auto s = prepare(terms, *request, given->tree); !s) fail(number, s.error());
     GvisorRunner::Parts parts;
     parts.runsc = std::move(programs[0]);

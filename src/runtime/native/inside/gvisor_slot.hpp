@@ -17,8 +17,8 @@ namespace opensandbox::runtime::native {
 int guest_main(int argc, char** argv);
 
 /// What both say to each other: descriptors of the guest beside control_descriptor.
-inline constexpr int guest_request = 4;  ///< a file with format_guest_request()
-inline constexpr int guest_output = 5;
+inline constexpr int kGuestRequest = 4;  ///< a file with format_guest_request()
+inline constexpr int kGuestOutput = 5;
 
 /// What a guest has to know: the request without what concerns the host only, and the filter of
 /// system calls.

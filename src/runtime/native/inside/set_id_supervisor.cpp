@@ -1,7 +1,6 @@
 #include "runtime/native/inside/set_id_supervisor.hpp"
 
 #include "runtime/native/ground/confinement/caller.hpp"
-#include "runtime/native/ground/confinement/set_id_filter.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
 
 #include <linux/capability.h>
@@ -32,15 +31,15 @@ namespace {
 #define SYS_fchmodat2 452
 #endif
 
-constexpr const char* capability_attribute = "security.capability";
-constexpr mode_t set_id_modes = S_ISUID | S_ISGID;
+constexpr const char* kCapabilityAttribute = "security.capability";
+constexpr mode_t kSetIdModes = S_ISUID | S_ISGID;
 
 using MountId = std::uint64_t;
 
 Result<MountId> mount_of(int directory, const char* path) {
     struct statx info{};
-    constexpr int flags = AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
-    if (::statx(directory, path, flags, STATX_MNT_ID, &info) < 0) return last_error(path);
+    constexpr int kFlags = AT_EMPTY_PATH | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC;
+    if (::statx(directory, path, kFlags, STATX_MNT_ID, &info) < 0) return last_error(path);
     if ((info.stx_mask & STATX_MNT_ID) == 0) {
         return Error(ErrorCode::unsupported, "the kernel names no mounts");
     }
@@ -138,7 +137,7 @@ class Supervisor {
     static Outcome<Wanted> read(const seccomp_data& call, const Caller& caller) {
         const auto number = [&](int at) { return static_cast<int>(call.args[at]); };
         Wanted out;
-        int path_at = none;
+        int path_at = kNone;
         switch (call.nr) {
 #ifdef SYS_chmod
             case SYS_chmod:
@@ -174,7 +173,7 @@ class Supervisor {
             default: return Errno{ENOSYS};
         }
         out.mode &= 07777;
-        if (path_at != none) {
+        if (path_at != kNone) {
             auto path = caller.read_text(call.args[path_at], PATH_MAX);
             if (!path) return path.error();
             out.path = std::move(*path);
@@ -216,14 +215,14 @@ class Supervisor {
         struct stat info{};
         if (::fstat(file.get(), &info) < 0) return Errno{errno};
         // On a directory they lend no rights: they say whose group new files are of.
-        const bool harmless = (wanted.mode & set_id_modes) == 0 || S_ISDIR(info.st_mode);
+        const bool harmless = (wanted.mode & kSetIdModes) == 0 || S_ISDIR(info.st_mode);
         if (!harmless && !is_own(file)) return Errno{EPERM};
         if (::chmod(path_of(file).c_str(), wanted.mode) < 0) return Errno{errno};
         return {};
     }
 
     [[nodiscard]] Outcome<void> set_attribute(const UniqueFd& file, const Wanted& wanted) const {
-        if (wanted.name == capability_attribute && !is_own(file)) return Errno{EPERM};
+        if (wanted.name == kCapabilityAttribute && !is_own(file)) return Errno{EPERM};
         if (::setxattr(path_of(file).c_str(), wanted.name.c_str(), wanted.value.data(),
                        wanted.value.size(), wanted.flags) < 0) {
             return Errno{errno};
@@ -231,7 +230,7 @@ class Supervisor {
         return {};
     }
 
-    static constexpr int none = -1;
+    static constexpr int kNone = -1;
 
     UniqueFd listener_;
     std::set<MountId> own_;

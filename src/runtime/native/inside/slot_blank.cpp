@@ -20,10 +20,10 @@ namespace opensandbox::runtime::native {
 namespace {
 
 /// Of every network namespace.
-constexpr int loopback = 1;
+constexpr int kLoopback = 1;
 
 /// The host counts all pseudo terminals together.
-constexpr unsigned most_terminals = 256;
+constexpr unsigned kMostTerminals = 256;
 
 Status make_mount(const char* source, const char* target, const char* type, unsigned long flags,
                   const char* data) {
@@ -61,9 +61,9 @@ Status enter_skeleton(const char* size) {
 }
 
 Status mount_kernel_file_systems() {
-    constexpr unsigned long quiet = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-    if (auto s = make_mount("proc", "proc", "proc", quiet, nullptr); !s) return s;
-    if (auto s = make_mount("sysfs", "sys", "sysfs", quiet | MS_RDONLY, nullptr); !s) return s;
+    constexpr unsigned long kQuiet = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+    if (auto s = make_mount("proc", "proc", "proc", kQuiet, nullptr); !s) return s;
+    if (auto s = make_mount("sysfs", "sys", "sysfs", kQuiet | MS_RDONLY, nullptr); !s) return s;
     if (auto s = make_mount("tmpfs", "dev", "tmpfs", MS_NOSUID | MS_NOEXEC,
                             "mode=755,size=64k,nr_inodes=64");
         !s) {
@@ -74,13 +74,13 @@ Status mount_kernel_file_systems() {
     }
     if (auto s = make_mount(
             "devpts", "dev/pts", "devpts", MS_NOSUID | MS_NOEXEC,
-            ("newinstance,ptmxmode=0666,mode=0620,gid=5,max=" + std::to_string(most_terminals))
+            ("newinstance,ptmxmode=0666,mode=0620,gid=5,max=" + std::to_string(kMostTerminals))
                 .c_str());
         !s) {
         return s;
     }
-    if (auto s = make_mount("mqueue", "dev/mqueue", "mqueue", quiet, nullptr); !s) return s;
-    return make_mount("shm", "dev/shm", "tmpfs", quiet, "mode=1777,size=64m");
+    if (auto s = make_mount("mqueue", "dev/mqueue", "mqueue", kQuiet, nullptr); !s) return s;
+    return make_mount("shm", "dev/shm", "tmpfs", kQuiet, "mode=1777,size=64m");
 }
 
 Status make_devices() {
@@ -92,13 +92,13 @@ Status make_devices() {
             return s;
         }
     }
-    constexpr std::array<std::pair<const char*, const char*>, 5> links{
+    constexpr std::array<std::pair<const char*, const char*>, 5> kLinks{
         {{"/proc/self/fd", "dev/fd"},
          {"/proc/self/fd/0", "dev/stdin"},
          {"/proc/self/fd/1", "dev/stdout"},
          {"/proc/self/fd/2", "dev/stderr"},
          {"pts/ptmx", "dev/ptmx"}}};
-    for (const auto& [to, from] : links) {
+    for (const auto& [to, from] : kLinks) {
         if (auto s = check(::symlink(to, from), std::string("symlink ") + from); !s) return s;
     }
     return {};
@@ -108,7 +108,7 @@ Status configure_network(const SlotTerms& terms) {
     auto routes = net::RouteSocket::open();
     if (!routes) return routes.error();
     net::RouteChanges changes;
-    changes.set_up(loopback);
+    changes.set_up(kLoopback);
     // The sandbox's own settings: these files answer for the namespace of whoever opens them.
     // Hosts without IPv6 lack the first.
     (void)write_file("proc/sys/net/ipv6/conf/eth0/accept_ra", "0");
@@ -129,7 +129,7 @@ Status configure_network(const SlotTerms& terms) {
         if (failed) return Error(ErrorCode::protocol, "gateway: " + failed.message());
         const unsigned whole = address.is_v6() ? 128 : 32;
         changes.add_address(*link, address, whole)
-            .add_neighbour(*link, gateway, host_mac)
+            .add_neighbour(*link, gateway, kHostMac)
             .add_route({.destination = gateway, .prefix = whole, .link = *link})
             .add_default_route(*link, gateway);
     }
@@ -179,9 +179,9 @@ Status mask_paths() {
     for (const char* path : {"proc/bus", "proc/fs", "proc/irq", "proc/sys"}) {
         const int bound = ::mount(path, path, nullptr, MS_BIND | MS_REC, nullptr);
         if (bound < 0 && errno == ENOENT) continue;
-        constexpr unsigned long read_only =
+        constexpr unsigned long kReadOnly =
             MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID | MS_NODEV | MS_NOEXEC;
-        if (bound < 0 || ::mount("", path, nullptr, read_only, nullptr) < 0) {
+        if (bound < 0 || ::mount("", path, nullptr, kReadOnly, nullptr) < 0) {
             return last_error(std::string("make read-only ") + path);
         }
     }

@@ -5,7 +5,6 @@
 #include "base/program_text.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/kernel/own_program.hpp"
-#include "runtime/native/ground/kernel/sanitizer_reports.hpp"
 #include "runtime/native/ground/kernel/signals.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/inside/gvisor_slot.hpp"
@@ -22,6 +21,10 @@
 #include <fcntl.h>
 #include <sstream>
 #include <unistd.h>
+
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#include <sanitizer/common_interface_defs.h>
+#endif
 
 namespace opensandbox::runtime::native {
 
@@ -43,6 +46,18 @@ void rename_process(std::string_view name) {
     auto* text = reinterpret_cast<char*>(begin);  // NOLINT: the kernel gives it as a number
     std::memset(text, 0, end - begin);
     std::memcpy(text, name.data(), name.size());
+}
+
+/// The process is about to give up its standard error: reports of sanitizers, in a build with them,
+/// still go there.
+void keep_sanitizer_reports() {
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+    // Far above what anybody counts on.
+    constexpr int kLowest = 200;
+    const int kept = ::fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, kLowest);
+    if (kept >= 0)
+        __sanitizer_set_report_fd(reinterpret_cast<void*>(std::intptr_t{kept}));  // NOLINT
+#endif
 }
 
 /// A hook is named already.
@@ -72,7 +87,7 @@ void trust_authority(const std::string& authority, Environment& environment) {
     environment = trusting.pairs();
 }
 
-constexpr std::chrono::seconds program_timeout{60};
+constexpr std::chrono::seconds kProgramTimeout{60};
 
 bool has_source(const VolumeMount& volume) {
     return !volume.source.empty();
@@ -131,7 +146,7 @@ void start_programs(Beginning& beginning) {
     place.uid = beginning.activated.uid;
     place.gid = beginning.activated.gid;
     for (const model::WarmProgram& program : *programs) {
-        auto started = agent::WarmInterpreter::start(program, place, program_timeout);
+        auto started = agent::WarmInterpreter::start(program, place, kProgramTimeout);
         if (!started) fail(0, started.error());
         beginning.warm.push_back(std::move(*started));
     }
@@ -180,7 +195,7 @@ Status settle_process() {
 }
 
 Status answer(const Message& message) {
-    return send_message(control_descriptor, encode(message));
+    return send_message(kControlDescriptor, encode(message));
 }
 
 void fail(std::uint64_t request, const Error& error) {
@@ -189,7 +204,7 @@ void fail(std::uint64_t request, const Error& error) {
 }
 
 Message next_message(std::vector<UniqueFd>* descriptors) {
-    auto received = receive_message(control_descriptor);
+    auto received = receive_message(kControlDescriptor);
     if (!received || received->closed) ::_exit(0);
     auto message = decode(received->bytes);
     if (!message) fail(0, message.error());
@@ -215,13 +230,13 @@ agent::AgentOptions agent_options(Beginning beginning) {
     if (!only_waits(request.plan.entrypoint))
         options.entrypoint = std::move(request.plan.entrypoint);
     options.hooks = std::move(request.hooks);
-    if (beginning.brokered) options.isolation_host = control_descriptor;
+    if (beginning.brokered) options.isolation_host = kControlDescriptor;
     options.on_ready = [number = request.request,
                         keep = beginning.keep_control || beginning.brokered](const Status& status) {
         if (!status) fail(number, explain(status.error()));
         // Nobody would know of a sandbox whose spawner died meanwhile.
         if (!answer(SandboxReady{})) ::_exit(1);
-        if (!keep) ::close(control_descriptor);
+        if (!keep) ::close(kControlDescriptor);
     };
     return options;
 }
@@ -230,7 +245,7 @@ void run_slot(int program, UniqueFd control) {
     auto own = keep_for_new_program(std::array{control.get()}, program);
     if (!own) ::_exit(1);
     (void)control.release();
-    if (!await_message(control_descriptor)) ::_exit(0);
+    if (!await_message(kControlDescriptor)) ::_exit(0);
     // Its ids are mapped now. Only root keeps its capabilities in the program that follows.
     if (::setresgid(0, 0, 0) < 0 || ::setresuid(0, 0, 0) < 0) fail(0, last_error("set ids"));
     fail(0, start_anew(*own, "slot"));

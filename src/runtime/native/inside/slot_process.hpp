@@ -13,7 +13,7 @@ namespace opensandbox::runtime::native {
 
 /// Where the control socket is in a slot's process: the lowest free descriptor after the standard
 /// three.
-inline constexpr int control_descriptor = 3;
+inline constexpr int kControlDescriptor = 3;
 
 /// The life of a slot, in the process cloned for it: once there are SlotTerms for it, starts
 /// `program`, this executable (ground/kernel/own_program.hpp), anew in the role `slot`.
@@ -68,14 +68,14 @@ struct Beginning {
     UniqueFd output;
     std::vector<agent::Publication> publications;
     std::vector<agent::WarmInterpreter> warm;
-    bool keep_control = false;  ///< control_descriptor stays open when it is ready
+    bool keep_control = false;  ///< kControlDescriptor stays open when it is ready
     bool brokered = false;      ///< and is where the agent asks for a broker
 };
 
 /// An agent that says SandboxReady when a command works, or a FailedReply.
 agent::AgentOptions agent_options(Beginning beginning);
 
-/// By control_descriptor.
+/// By kControlDescriptor.
 Status answer(const Message& message);
 [[noreturn]] void fail(std::uint64_t request, const Error& error);
 /// The next message, or the end of this process: without its maker a slot has no purpose.

@@ -14,11 +14,11 @@ namespace opensandbox::runtime::native {
 namespace {
 
 /// Attempts at ports that are free for everything that shares them.
-constexpr int port_attempts = 16;
+constexpr int kPortAttempts = 16;
 
 /// For the enforcer of a spawner that is gone: it holds the API's port until it has seen the end.
-constexpr auto predecessor_time = std::chrono::milliseconds(2000);
-constexpr auto predecessor_interval = std::chrono::milliseconds(5);
+constexpr auto kPredecessorTime = std::chrono::milliseconds(2000);
+constexpr auto kPredecessorInterval = std::chrono::milliseconds(5);
 
 struct PortGroup {
     UniqueFd udp4, tcp4, udp6, tcp6;
@@ -30,7 +30,7 @@ Result<PortGroup> open_group(net::Ipv4Address gateway,
                              const std::optional<net::Ipv6Address>& gateway6, bool datagrams) {
     const boost::asio::ip::address four = gateway;
     Error last;
-    for (int round = 0; round < port_attempts; ++round) {
+    for (int round = 0; round < kPortAttempts; ++round) {
         PortGroup group;
         auto tcp4 = bind_gateway(SOCK_STREAM, four, group.port);
         if (!tcp4) return tcp4.error();
@@ -62,11 +62,11 @@ std::uint16_t recorded_port(const std::filesystem::path& record) {
 
 /// The port that clients know, also when its holder is just ending. Nothing else runs yet.
 Result<UniqueFd> take_over(const ListenForClients& listen, std::uint16_t port) {
-    const auto until = std::chrono::steady_clock::now() + predecessor_time;
+    const auto until = std::chrono::steady_clock::now() + kPredecessorTime;
     for (;;) {
         auto made = listen(port);
         if (made || std::chrono::steady_clock::now() > until) return made;
-        std::this_thread::sleep_for(predecessor_interval);
+        std::this_thread::sleep_for(kPredecessorInterval);
     }
 }
 

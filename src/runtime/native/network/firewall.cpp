@@ -18,23 +18,23 @@ using net::nft::Family;
 using net::nft::Hook;
 using net::nft::Rule;
 
-constexpr std::string_view denied = "denied";
-constexpr std::string_view refuse_chain = "refuse";
-constexpr std::string_view shared_chain = "shared";
-constexpr std::string_view networks_map = "networks";
-constexpr std::string_view members_set = "members";
-constexpr std::string_view connections_set = "connections";
-constexpr std::uint16_t dns_port = 53;
-constexpr std::uint32_t most_links = 65'536;
+constexpr std::string_view kDenied = "denied";
+constexpr std::string_view kRefuseChain = "refuse";
+constexpr std::string_view kSharedChain = "shared";
+constexpr std::string_view kNetworksMap = "networks";
+constexpr std::string_view kMembersSet = "members";
+constexpr std::string_view kConnectionsSet = "connections";
+constexpr std::uint16_t kDnsPort = 53;
+constexpr std::uint32_t kMostLinks = 65'536;
 
 /// Before connection tracking (-200), so that forged packets leave no entry.
-constexpr std::int32_t before_tracking = -310;
+constexpr std::int32_t kBeforeTracking = -310;
 /// Just before the usual filters (0), so that refusals are ours to word.
-constexpr std::int32_t before_filters = -5;
+constexpr std::int32_t kBeforeFilters = -5;
 /// Where destination translation belongs.
-constexpr std::int32_t destination_translation = -100;
+constexpr std::int32_t kDestinationTranslation = -100;
 /// Where source translation belongs.
-constexpr std::int32_t source_translation = 100;
+constexpr std::int32_t kSourceTranslation = 100;
 
 struct Block {
     Ipv4Address network;
@@ -42,7 +42,7 @@ struct Block {
 };
 
 /// Where clouds serve credentials to whoever asks from the machine.
-const std::array metadata_services = {
+const std::array kMetadataServices = {
     Block{Ipv4Address({169, 254, 0, 0}), 16},
     Block{Ipv4Address({100, 100, 100, 200}), 32},
 };
@@ -52,7 +52,7 @@ struct Block6 {
     unsigned prefix;
 };
 
-constexpr std::array metadata_services6 = {
+constexpr std::array kMetadataServices6 = {
     Block6{"fe80::", 10},
     Block6{"fd00:ec2::254", 128},       // Amazon
     Block6{"fd20:ce::254", 128},        // Google
@@ -63,9 +63,9 @@ constexpr std::array metadata_services6 = {
 };
 
 // Of ICMPv6 (RFC 4861, 3810).
-constexpr std::uint8_t first_of_discovery = 133;
-constexpr std::uint8_t last_of_discovery = 137;
-constexpr std::uint8_t multicast_report = 143;
+constexpr std::uint8_t kFirstOfDiscovery = 133;
+constexpr std::uint8_t kLastOfDiscovery = 137;
+constexpr std::uint8_t kMulticastReport = 143;
 
 Status check_options(const FirewallOptions& options) {
     const bool plain = std::ranges::all_of(options.table, [](char c) {
@@ -121,50 +121,51 @@ class Table {
 
 /// Refuses at once, with an error that the program inside sees.
 void write_refuse_chain(Table& table) {
-    table.chain(refuse_chain);
-    table.rule(Rule().count(denied).transport(IPPROTO_TCP).reject_with_reset());
+    table.chain(kRefuseChain);
+    table.rule(Rule().count(kDenied).transport(IPPROTO_TCP).reject_with_reset());
     table.rule(Rule().reject_as_prohibited());
 }
 
 /// Between sandboxes: only members of the same network reach each other.
 void write_shared_chain(Table& table) {
-    table.chain(shared_chain);
+    table.chain(kSharedChain);
     table.rule(Rule().clear_mark());
-    table.rule(Rule().mark_with_network(networks_map));
-    table.rule(Rule().to_member_of_marked(members_set).clear_mark().accept());
-    table.rule(Rule().clear_mark().go_to(refuse_chain));
+    table.rule(Rule().mark_with_network(kNetworksMap));
+    table.rule(Rule().to_member_of_marked(kMembersSet).clear_mark().accept());
+    table.rule(Rule().clear_mark().go_to(kRefuseChain));
 }
 
 /// Forged sources, and what would teach this host neighbours and routers.
 void write_prerouting6(Table& table, const FirewallOptions& options) {
     if (!options.range6) {
-        table.rule(Rule().is_ipv6().count(denied).drop());
+        table.rule(Rule().is_ipv6().count(kDenied).drop());
         return;
     }
     // Every kernel tells its neighbours what it listens to: nobody's misdeed.
-    table.rule(Rule().is_ipv6().transport(IPPROTO_ICMPV6).icmp_type(multicast_report).drop());
+    table.rule(Rule().is_ipv6().transport(IPPROTO_ICMPV6).icmp_type(kMulticastReport).drop());
     table.rule(Rule()
                    .is_ipv6()
                    .source(options.range6->network(), options.range6->prefix(), false)
-                   .count(denied)
+                   .count(kDenied)
                    .drop());
-    for (std::uint8_t type = first_of_discovery; type <= last_of_discovery; ++type) {
-        table.rule(Rule().is_ipv6().transport(IPPROTO_ICMPV6).icmp_type(type).count(denied).drop());
+    for (std::uint8_t type = kFirstOfDiscovery; type <= kLastOfDiscovery; ++type) {
+        table.rule(
+            Rule().is_ipv6().transport(IPPROTO_ICMPV6).icmp_type(type).count(kDenied).drop());
     }
     const auto multicast = boost::asio::ip::make_address_v6("ff00::");
-    table.rule(Rule().is_ipv6().destination(multicast, 8).count(denied).drop());
+    table.rule(Rule().is_ipv6().destination(multicast, 8).count(kDenied).drop());
 }
 
 void write_prerouting(Table& table, const FirewallOptions& options) {
-    table.base_chain("prerouting", "filter", Hook::prerouting, before_tracking);
+    table.base_chain("prerouting", "filter", Hook::prerouting, kBeforeTracking);
     table.rule(Rule().not_from_interfaces(options.interface_prefix).accept());
     write_prerouting6(table, options);
     table.rule(Rule()
                    .is_ipv4()
                    .source(options.range.network(), options.range.prefix(), false)
-                   .count(denied)
+                   .count(kDenied)
                    .drop());
-    table.rule(Rule().source_not_routed_back().count(denied).drop());
+    table.rule(Rule().source_not_routed_back().count(kDenied).drop());
 }
 
 /// The host has one table of connections for all.
@@ -173,18 +174,18 @@ void limit_connections(Table& table, const FirewallOptions& options) {
     table.rule(Rule()
                    .from_interfaces(options.interface_prefix)
                    .begins_connection()
-                   .more_connections(net::nft::KeyPart::Source::incoming_link, connections_set,
+                   .more_connections(net::nft::KeyPart::Source::incoming_link, kConnectionsSet,
                                      options.connections)
-                   .go_to(refuse_chain));
+                   .go_to(kRefuseChain));
 }
 
 /// What is meant for this host itself, by whichever of its addresses.
 void write_input(Table& table, const FirewallOptions& options) {
-    table.base_chain("input", "filter", Hook::input, before_filters);
+    table.base_chain("input", "filter", Hook::input, kBeforeFilters);
     table.rule(Rule().not_from_interfaces(options.interface_prefix).accept());
     table.rule(Rule().connection(net::nft::established | net::nft::related).accept());
     // A reset in answer to a packet out of its window would end the host's own connection.
-    table.rule(Rule().connection(net::nft::invalid).count(denied).drop());
+    table.rule(Rule().connection(net::nft::invalid).count(kDenied).drop());
     limit_connections(table, options);
     if (options.resolver_port != 0) {
         for (const std::uint8_t protocol : {IPPROTO_UDP, IPPROTO_TCP}) {
@@ -205,60 +206,60 @@ void write_input(Table& table, const FirewallOptions& options) {
                            .accept());
         }
     }
-    table.rule(Rule().go_to(refuse_chain));
+    table.rule(Rule().go_to(kRefuseChain));
 }
 
 /// Queries for names go to our own resolver, which listens where no other does.
 void write_redirection(Table& table, const FirewallOptions& options) {
     if (options.resolver_port == 0) return;
-    table.base_chain("redirect", "nat", Hook::prerouting, destination_translation);
+    table.base_chain("redirect", "nat", Hook::prerouting, kDestinationTranslation);
     for (const std::uint8_t protocol : {IPPROTO_UDP, IPPROTO_TCP}) {
         table.rule(Rule()
                        .from_interfaces(options.interface_prefix)
                        .is_ipv4()
                        .destination(options.range.address(1), 32)
                        .transport(protocol)
-                       .destination_port(dns_port)
+                       .destination_port(kDnsPort)
                        .translate_destination(options.range.address(1), options.resolver_port));
     }
 }
 
 void write_forward(Table& table, const FirewallOptions& options) {
     const auto& prefix = options.interface_prefix;
-    table.base_chain("forward", "filter", Hook::forward, before_filters);
-    table.rule(Rule().from_interfaces(prefix).connection(net::nft::invalid).count(denied).drop());
+    table.base_chain("forward", "filter", Hook::forward, kBeforeFilters);
+    table.rule(Rule().from_interfaces(prefix).connection(net::nft::invalid).count(kDenied).drop());
     limit_connections(table, options);
-    table.rule(Rule().from_interfaces(prefix).to_interfaces(prefix).go_to(shared_chain));
+    table.rule(Rule().from_interfaces(prefix).to_interfaces(prefix).go_to(kSharedChain));
     table.rule(Rule()
                    .to_interfaces(prefix)
                    .connection(net::nft::established | net::nft::related)
                    .accept());
-    table.rule(Rule().to_interfaces(prefix).count(denied).drop());
+    table.rule(Rule().to_interfaces(prefix).count(kDenied).drop());
     table.rule(Rule().not_from_interfaces(prefix).accept());
     // Addresses that no sandbox has would follow the way out, to whoever has them there.
     table.rule(Rule()
                    .is_ipv4()
                    .destination(options.range.network(), options.range.prefix())
-                   .go_to(refuse_chain));
+                   .go_to(kRefuseChain));
     if (options.range6) {
         table.rule(Rule()
                        .is_ipv6()
                        .destination(options.range6->network(), options.range6->prefix())
-                       .go_to(refuse_chain));
+                       .go_to(kRefuseChain));
     }
-    for (const auto& block : metadata_services)
-        table.rule(Rule().is_ipv4().destination(block.network, block.prefix).go_to(refuse_chain));
-    for (const auto& block : metadata_services6) {
+    for (const auto& block : kMetadataServices)
+        table.rule(Rule().is_ipv4().destination(block.network, block.prefix).go_to(kRefuseChain));
+    for (const auto& block : kMetadataServices6) {
         const auto network = boost::asio::ip::make_address_v6(block.network);
-        table.rule(Rule().is_ipv6().destination(network, block.prefix).go_to(refuse_chain));
+        table.rule(Rule().is_ipv6().destination(network, block.prefix).go_to(kRefuseChain));
     }
     // Meant for an address of this host, which hands the port on, to a container for one.
-    table.rule(Rule().connection(net::nft::fresh).destination_translated().go_to(refuse_chain));
+    table.rule(Rule().connection(net::nft::fresh).destination_translated().go_to(kRefuseChain));
 }
 
 void write_postrouting(Table& table, const FirewallOptions& options) {
     using namespace std::string_view_literals;
-    table.base_chain("postrouting", "nat", Hook::postrouting, source_translation);
+    table.base_chain("postrouting", "nat", Hook::postrouting, kSourceTranslation);
     table.rule(Rule()
                    .is_ipv4()
                    .source(options.range.network(), options.range.prefix())
@@ -283,14 +284,14 @@ Status install_firewall(const FirewallOptions& options) {
 
     net::nft::Transaction transaction;
     Table table(transaction, Family::inet, options.table);
-    table.counter(denied);
-    table.set(networks_map, net::nft::SetKind::networks);
-    table.set(members_set, net::nft::SetKind::members);
+    table.counter(kDenied);
+    table.set(kNetworksMap, net::nft::SetKind::networks);
+    table.set(kMembersSet, net::nft::SetKind::members);
     if (options.connections != 0) {
         net::nft::SetLayout counted({net::nft::KeyField::link_name});
         counted.dynamic = true;
-        counted.size = most_links;
-        table.set(connections_set, counted);
+        counted.size = kMostLinks;
+        table.set(kConnectionsSet, counted);
     }
     write_refuse_chain(table);
     write_shared_chain(table);
@@ -315,8 +316,8 @@ Status join_network(std::string_view table, const std::string& link, std::uint32
     if (!socket) return socket.error();
     net::nft::Transaction transaction;
     using net::nft::SetKind;
-    transaction.add_element(Family::inet, table, networks_map, SetKind::networks, {link, network});
-    transaction.add_element(Family::inet, table, members_set, SetKind::members, {link, network});
+    transaction.add_element(Family::inet, table, kNetworksMap, SetKind::networks, {link, network});
+    transaction.add_element(Family::inet, table, kMembersSet, SetKind::members, {link, network});
     return transaction.commit(*socket);
 }
 
@@ -325,9 +326,9 @@ Status leave_network(std::string_view table, const std::string& link, std::uint3
     if (!socket) return socket.error();
     net::nft::Transaction transaction;
     using net::nft::SetKind;
-    transaction.delete_element(Family::inet, table, networks_map, SetKind::networks,
+    transaction.delete_element(Family::inet, table, kNetworksMap, SetKind::networks,
                                {link, network});
-    transaction.delete_element(Family::inet, table, members_set, SetKind::members, {link, network});
+    transaction.delete_element(Family::inet, table, kMembersSet, SetKind::members, {link, network});
     auto left = transaction.commit(*socket);
     if (!left && left.error().code() == ErrorCode::not_found) return {};
     return left;
@@ -357,7 +358,7 @@ Result<FirewallState> firewall_state(std::string_view name) {
     state.chains = counts->chains;
     state.rules = counts->rules;
     if (counts->tables == 0) return state;
-    const auto counter = net::nft::read_counter(*socket, Family::inet, name, denied);
+    const auto counter = net::nft::read_counter(*socket, Family::inet, name, kDenied);
     if (!counter) return counter.error();
     state.denied_packets = counter->packets;
     state.denied_bytes = counter->bytes;

@@ -14,7 +14,7 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr const char* tun_device = "/dev/net/tun";
+constexpr const char* kTunDevice = "/dev/net/tun";
 
 /// Beside the network that own_range6() makes of the tag.
 std::string uplink_network6(const std::string& tag) {
@@ -26,9 +26,9 @@ std::string uplink_network6(const std::string& tag) {
 Result<std::string> find_pasta() {
     std::string program = find_host_program("pasta");
     if (program.empty()) return Error(ErrorCode::unsupported, "pasta is missing: install passt");
-    const UniqueFd tun(::open(tun_device, O_RDWR | O_CLOEXEC));
+    const UniqueFd tun(::open(kTunDevice, O_RDWR | O_CLOEXEC));
     if (!tun) {
-        const Error why = last_error(std::string("pasta needs ") + tun_device);
+        const Error why = last_error(std::string("pasta needs ") + kTunDevice);
         return Error(ErrorCode::unsupported, why.message());
     }
     return program;
@@ -39,8 +39,8 @@ std::vector<std::string> pasta_arguments(const PastaSettings& settings) {
                                  "--quiet",      "--netns-only",
                                  "--netns",      settings.network_namespace.string(),
                                  "--config-net", "--no-netns-quit",
-                                 "--ns-ifname",  uplink_name,
-                                 "--mtu",        std::to_string(uplink_mtu),
+                                 "--ns-ifname",  kUplinkName,
+                                 "--mtu",        std::to_string(kUplinkMtu),
                                  "--no-map-gw",  "--no-dhcp",
                                  "--no-dhcpv6",  "--no-ra",
                                  "--tcp-ports",  "none",

@@ -12,8 +12,8 @@
 namespace opensandbox::runtime::native {
 
 /// The link that pasta makes. Its addresses are link-local, so that sandboxes may not reach them.
-inline constexpr const char* uplink_name = "uplink";
-inline constexpr std::uint32_t uplink_mtu = 65'520;
+inline constexpr const char* kUplinkName = "uplink";
+inline constexpr std::uint32_t kUplinkMtu = 65'520;
 
 struct PastaSettings {
     std::string program;                      ///< its path

@@ -16,7 +16,7 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::chrono::seconds restart_delay{1};
+constexpr std::chrono::seconds kRestartDelay{1};
 
 }  // namespace
 
@@ -61,7 +61,7 @@ Status Resolver::start() {
 void Resolver::on_end() {
     log::error("the resolver of sandboxes ended; another takes its place", {{"pid", pid_}});
     end_process();
-    loop_->run_after(restart_delay, [this] {
+    loop_->run_after(kRestartDelay, [this] {
         if (auto s = start(); !s) {
             log::error("sandboxes have no resolver", {{"reason", s.error().message()}});
         }

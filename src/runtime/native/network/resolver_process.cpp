@@ -25,10 +25,10 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int first_descriptor = 3;
-constexpr uid_t nobody = 65'534;
+constexpr int kFirstDescriptor = 3;
+constexpr uid_t kNobody = 65'534;
 /// Descriptors: a socket for each query in flight and each connection, and room.
-constexpr rlim_t max_files = 4096;
+constexpr rlim_t kMaxFiles = 4096;
 
 struct Inherited {
     UniqueFd control, udp, tcp;
@@ -46,27 +46,27 @@ Result<Inherited> keep_only(UniqueFd control, const ResolverSockets& sockets) {
     (void)control.release();
     std::array<UniqueFd*, 3> all{&kept.control, &kept.udp, &kept.tcp};
     for (std::size_t i = 0; i < all.size(); ++i) {
-        const int at = first_descriptor + static_cast<int>(i);
+        const int at = kFirstDescriptor + static_cast<int>(i);
         if (::dup3(all[i]->get(), at, O_CLOEXEC) < 0) return last_error("dup3");
     }
     for (UniqueFd* fd : all)
         (void)fd->release();
-    ::close_range(first_descriptor + all.size(), ~0U, 0);
+    ::close_range(kFirstDescriptor + all.size(), ~0U, 0);
     for (std::size_t i = 0; i < all.size(); ++i)
-        all[i]->reset(first_descriptor + static_cast<int>(i));
+        all[i]->reset(kFirstDescriptor + static_cast<int>(i));
     return kept;
 }
 
 Status drop_privileges() {
     rlimit files{};
     if (::getrlimit(RLIMIT_NOFILE, &files) == 0) {
-        files.rlim_max = std::min<rlim_t>(files.rlim_max, max_files);
+        files.rlim_max = std::min<rlim_t>(files.rlim_max, kMaxFiles);
         files.rlim_cur = files.rlim_max;
         (void)::setrlimit(RLIMIT_NOFILE, &files);
     }
     if (auto s = check(::setgroups(0, nullptr), "setgroups"); !s) return s;
-    if (auto s = check(::setresgid(nobody, nobody, nobody), "setgid"); !s) return s;
-    if (auto s = check(::setresuid(nobody, nobody, nobody), "setuid"); !s) return s;
+    if (auto s = check(::setresgid(kNobody, kNobody, kNobody), "setgid"); !s) return s;
+    if (auto s = check(::setresuid(kNobody, kNobody, kNobody), "setuid"); !s) return s;
     if (auto s = drop_capabilities(0); !s) return s;
     if (auto s = check(::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0), "no_new_privs"); !s) return s;
     return check(::prctl(PR_SET_DUMPABLE, 0), "prctl dumpable");

@@ -21,10 +21,10 @@ using asio::ip::udp;
 namespace dns = net::dns;
 
 /// No client may ask for longer answers over UDP, nor ask longer questions.
-constexpr std::size_t max_udp = 4096;
-constexpr std::uint32_t local_ttl = 5;
-constexpr std::chrono::seconds look_again{1};
-constexpr int max_stray = 16;
+constexpr std::size_t kMaxUdp = 4096;
+constexpr std::uint32_t kLocalTtl = 5;
+constexpr std::chrono::seconds kLookAgain{1};
+constexpr int kMaxStray = 16;
 
 std::uint16_t random_id() {
     std::uint16_t id = 0;
@@ -109,7 +109,7 @@ std::size_t ResolverService::most_connections_of(net::Ipv4Address client) const 
 
 const dns::ResolverSettings& ResolverService::settings() {
     const auto now = std::chrono::steady_clock::now();
-    if (now - looked_at_ < look_again) return settings_;
+    if (now - looked_at_ < kLookAgain) return settings_;
     looked_at_ = now;
     std::error_code error;
     const auto changed = std::filesystem::last_write_time(settings_file_, error);
@@ -126,11 +126,11 @@ const dns::ResolverSettings& ResolverService::settings() {
 }
 
 Awaitable<void> ResolverService::serve_udp(std::shared_ptr<ResolverService> self) {
-    std::array<char, max_udp> buffer{};
+    std::array<char, kMaxUdp> buffer{};
     while (!self->stopped_) {
         udp::endpoint client;
-        auto [failed, size] = co_await self->udp_.async_receive_from(asio::buffer(buffer), client,
-                                                                     as_tuple_awaitable);
+        auto [failed, size] =
+            co_await self->udp_.async_receive_from(asio::buffer(buffer), client, kAsTupleAwaitable);
         if (self->stopped_) co_return;
         if (failed) {
             // An earlier answer that could not be delivered shows up here; what lasts must not
@@ -154,7 +154,7 @@ Awaitable<void> ResolverService::answer_udp(std::shared_ptr<ResolverService> sel
     if (!turn.taken()) co_return;
     std::string reply = co_await self->resolve(address, std::move(message), false);
     if (reply.empty() || self->stopped_) co_return;
-    co_await self->udp_.async_send_to(asio::buffer(reply), client, as_tuple_awaitable);
+    co_await self->udp_.async_send_to(asio::buffer(reply), client, kAsTupleAwaitable);
 }
 
 Awaitable<void> ResolverService::serve_tcp(std::shared_ptr<ResolverService> self) {
@@ -206,12 +206,12 @@ Awaitable<std::string> ResolverService::resolve(net::Ipv4Address client, std::st
     auto query = dns::parse_query(message);
     // Not even an id to answer to, or nothing that a stub resolver sends.
     if (!query) co_return std::string();
-    query->udp_size = std::min(query->udp_size, max_udp);
+    query->udp_size = std::min(query->udp_size, kMaxUdp);
     const std::size_t limit = tcp ? dns::kMaxMessage : query->udp_size;
     const auto& question = query->question;
     if (question.dns_class == dns::kClassInternet) {
         if (auto found = names_.find(client, question.name, settings().search)) {
-            co_return dns::make_address_reply(message, *query, *found, local_ttl, limit);
+            co_return dns::make_address_reply(message, *query, *found, kLocalTtl, limit);
         }
     }
     std::string reply = co_await ask(message, *query, tcp);
@@ -251,12 +251,11 @@ Awaitable<Result<std::string>> ResolverService::ask_udp(asio::ip::address server
         boost::system::error_code ignored;
         socket->close(ignored);
     });
-    auto [unsent, sent] = co_await socket->async_send(asio::buffer(message), as_tuple_awaitable);
+    auto [unsent, sent] = co_await socket->async_send(asio::buffer(message), kAsTupleAwaitable);
     if (unsent || sent != message.size()) co_return unanswered(server, unsent.message());
     std::string buffer(dns::kMaxMessage, '\0');
-    for (int stray = 0; stray < max_stray; ++stray) {
-        auto [lost, size] =
-            co_await socket->async_receive(asio::buffer(buffer), as_tuple_awaitable);
+    for (int stray = 0; stray < kMaxStray; ++stray) {
+        auto [lost, size] = co_await socket->async_receive(asio::buffer(buffer), kAsTupleAwaitable);
         if (lost) co_return unanswered(server, lost.message());
         const std::string_view got(buffer.data(), size);
         if (dns::answers(got, id, question)) co_return std::string(got);

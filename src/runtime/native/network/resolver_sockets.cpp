@@ -8,13 +8,13 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int bind_attempts = 16;
+constexpr int kBindAttempts = 16;
 
 }  // namespace
 
 Result<ResolverSockets> open_resolver_sockets(net::Ipv4Address gateway) {
     Error last;
-    for (int round = 0; round < bind_attempts; ++round) {
+    for (int round = 0; round < kBindAttempts; ++round) {
         ResolverSockets sockets;
         auto udp = bind_gateway(SOCK_DGRAM, gateway, sockets.port);
         if (!udp) return udp.error();

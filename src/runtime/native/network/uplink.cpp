@@ -26,16 +26,16 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int child_descriptor = 3;
-constexpr timeval patience{.tv_sec = 15, .tv_usec = 0};
-/// Resolver and enforcer run as uplink_user.
-constexpr std::uint32_t uplink_user = 65'534;
+constexpr int kChildDescriptor = 3;
+constexpr timeval kPatience{.tv_sec = 15, .tv_usec = 0};
+/// Resolver and enforcer run as kUplinkUser.
+constexpr std::uint32_t kUplinkUser = 65'534;
 
 /// Answers come one at a time, and soon.
 Status make_blocking(int socket) {
     const int flags = ::fcntl(socket, F_GETFL);
     if (flags < 0 || ::fcntl(socket, F_SETFL, flags & ~O_NONBLOCK) < 0) return last_error("fcntl");
-    return check(::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience),
+    return check(::setsockopt(socket, SOL_SOCKET, SO_RCVTIMEO, &kPatience, sizeof kPatience),
                  "limit the wait for the uplink");
 }
 
@@ -93,11 +93,11 @@ Status launch(const SpawnerOptions& options, int control) {
         ::setsid();
         if (::fork() != 0) ::_exit(0);
         reset_signals({SIGPIPE, SIGHUP});
-        const bool placed = control == child_descriptor
+        const bool placed = control == kChildDescriptor
                                 ? ::fcntl(control, F_SETFD, 0) == 0
-                                : ::dup2(control, child_descriptor) == child_descriptor;
+                                : ::dup2(control, kChildDescriptor) == kChildDescriptor;
         if (!placed) ::_exit(1);
-        ::close_range(child_descriptor + 1, ~0U, 0);
+        ::close_range(kChildDescriptor + 1, ~0U, 0);
         char* const environment[] = {nullptr};
         ::execve("/proc/self/exe", argv.data(), environment);
         ::_exit(127);
@@ -161,7 +161,7 @@ std::filesystem::path uplink_socket_path(const SpawnerOptions& options) {
 
 Result<Uplink> Uplink::enter(const SpawnerOptions& options) {
     if (auto program = find_pasta(); !program) return program.error();
-    if (ids_of_this_namespace() <= uplink_user) {
+    if (ids_of_this_namespace() <= kUplinkUser) {
         return Error(ErrorCode::unsupported, "fewer than 65535 subordinate ids");
     }
     Uplink uplink;

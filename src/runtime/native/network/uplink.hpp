@@ -5,8 +5,11 @@
 #include "net/ipv4_range.hpp"
 #include "runtime/native/records/spawner_options.hpp"
 
+#include <boost/asio/ip/address.hpp>
+
 #include <cstdint>
 #include <filesystem>
+#include <set>
 #include <string>
 
 namespace opensandbox::runtime::native {
@@ -56,5 +59,14 @@ int uplink_main(int argc, char** argv);
 /// Serves the spawner at `first` and those after it, until told to end or nobody needs it. To be
 /// called in a process of its own, in the host's network namespace. `first` brings the namespace.
 int serve_uplink(const SpawnerOptions& options, UniqueFd first);
+
+/// Installs, in this network namespace, what may leave by its uplink; the table is replaced in one
+/// transaction. pasta speaks through sockets of the host: whatever they would deliver to the host
+/// itself is refused here at once, also when it comes from a process of this namespace. `host` are
+/// the host's addresses; besides, link-local ones, the host's loopback in its IPv6 guise
+/// (::ffff:0.0.0.0/96) and 0.0.0.0/8 never leave. What comes by the uplink for this
+/// namespace itself and is invalid to connection tracking is dropped without an answer.
+Status install_uplink_firewall(const std::string& table,
+                               const std::set<boost::asio::ip::address>& host);
 
 }  // namespace opensandbox::runtime::native

@@ -8,7 +8,6 @@
 #include "runtime/native/network/pasta.hpp"
 #include "runtime/native/network/resolver_process.hpp"
 #include "runtime/native/network/uplink.hpp"
-#include "runtime/native/network/uplink_firewall.hpp"
 #include "runtime/native/network/uplink_socket.hpp"
 #include "runtime/native/records/journal.hpp"
 #include "runtime/native/records/names.hpp"
@@ -34,15 +33,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr int uplink_descriptor = 3;
-constexpr auto tend_interval = 1s;
+constexpr int kUplinkDescriptor = 3;
+constexpr auto kTendInterval = 1s;
 /// Without a spawner and without sandboxes it stays this long: a spawner that broke is replaced.
-constexpr auto idle_time = 20s;
-constexpr auto settle_time = 1s;
-constexpr auto first_delay = 100ms;
-constexpr auto longest_delay = 30s;
+constexpr auto kIdleTime = 20s;
+constexpr auto kSettleTime = 1s;
+constexpr auto kFirstDelay = 100ms;
+constexpr auto kLongestDelay = 30s;
 /// pasta that lasted so long is no failure that repeats.
-constexpr auto trial_time = 10s;
+constexpr auto kTrialTime = 10s;
 
 bool any_sandbox_lives(const SpawnerOptions& options) {
     std::error_code error;
@@ -121,7 +120,7 @@ class UplinkService {
     std::optional<std::set<boost::asio::ip::address>> refused_;
     ClonedChild pasta_;
     std::string said_;  ///< why there is no pasta, told once
-    EventLoop::Clock::duration delay_ = first_delay;
+    EventLoop::Clock::duration delay_ = kFirstDelay;
     EventLoop::Clock::time_point needed_at_ = EventLoop::Clock::now();
     bool retrying_ = false;
     bool ended_ = false;
@@ -155,12 +154,12 @@ Status UplinkService::begin(UniqueFd spawner) {
 void UplinkService::run() {
     auto tended_at = EventLoop::Clock::now();
     while (!ended_) {
-        loop_->run_once(tend_interval);
+        loop_->run_once(kTendInterval);
         const auto now = EventLoop::Clock::now();
-        if (now - tended_at < tend_interval) continue;
+        if (now - tended_at < kTendInterval) continue;
         tended_at = now;
         if (spawner_ || any_sandbox_lives(options_)) needed_at_ = now;
-        if (now - needed_at_ > idle_time) ended_ = true;
+        if (now - needed_at_ > kIdleTime) ended_ = true;
     }
     accept_.reset();
     ::unlink(uplink_socket_path(options_).c_str());
@@ -276,7 +275,7 @@ void UplinkService::on_address_change() {
     // A host that has an address again has a way out again, or will in a moment.
     if (pasta_.pidfd) return;
     start_pasta();
-    loop_->run_after(settle_time, [this] { start_pasta(); });
+    loop_->run_after(kSettleTime, [this] { start_pasta(); });
 }
 
 void UplinkService::start_pasta() {
@@ -309,8 +308,8 @@ void UplinkService::start_pasta() {
     said_.clear();
     log::info("sandboxes reach the world by pasta", {{"pid", pasta_.pid}, {"ipv6", settings.ipv6}});
     pasta_end_ = loop_->watch(pasta_.pidfd.get(), EPOLLIN, [this](auto) { on_pasta_end(); });
-    loop_->run_after(trial_time, [this, pid = pasta_.pid] {
-        if (pasta_.pid == pid) delay_ = first_delay;
+    loop_->run_after(kTrialTime, [this, pid = pasta_.pid] {
+        if (pasta_.pid == pid) delay_ = kFirstDelay;
     });
 }
 
@@ -332,7 +331,7 @@ void UplinkService::try_again() {
         retrying_ = false;
         start_pasta();
     });
-    delay_ = std::min<EventLoop::Clock::duration>(delay_ * 2, longest_delay);
+    delay_ = std::min<EventLoop::Clock::duration>(delay_ * 2, kLongestDelay);
 }
 
 }  // namespace
@@ -356,7 +355,7 @@ int uplink_main(int argc, char** argv) {
     ::prctl(PR_SET_NAME, "osb-uplink");
     ::prctl(PR_SET_DUMPABLE, 0);
     ::umask(077);
-    (void)::fcntl(uplink_descriptor, F_SETFD, FD_CLOEXEC);
+    (void)::fcntl(kUplinkDescriptor, F_SETFD, FD_CLOEXEC);
     // Children are not asked how they ended.
     ::signal(SIGCHLD, SIG_IGN);
     auto options = SpawnerOptions::parse({argv + 1, argv + argc});
@@ -365,7 +364,7 @@ int uplink_main(int argc, char** argv) {
         return 2;
     }
     if (::chdir("/") < 0) return 1;
-    return serve_uplink(*options, UniqueFd(uplink_descriptor));
+    return serve_uplink(*options, UniqueFd(kUplinkDescriptor));
 }
 
 }  // namespace opensandbox::runtime::native

@@ -21,13 +21,13 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr unsigned longest_hold = 60;  // seconds
+constexpr unsigned kLongestHold = 60;  // seconds
 
 /// Until one spawner has it. Nothing of it is more than the kernel takes back at its end.
 [[noreturn]] void hold(int listener, const SpawnerOptions& options) {
     reset_signals({SIGPIPE, SIGHUP});
     ::prctl(PR_SET_NAME, "osb-holder");
-    ::alarm(longest_hold);
+    ::alarm(kLongestHold);
     const UniqueFd own(::open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC));
     while (own) {
         pollfd item{listener, POLLIN, 0};

@@ -15,15 +15,15 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::size_t max_name = 253;
+constexpr std::size_t kMaxName = 253;
 /// No claim's name begins with a dot.
-constexpr std::string_view gone = ".gone-";
+constexpr std::string_view kGone = ".gone-";
 
 }  // namespace
 
 bool ClaimVolumes::is_valid_name(std::string_view name) {
     const auto plain = [](char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9'); };
-    return !name.empty() && name.size() <= max_name && plain(name.front()) && plain(name.back()) &&
+    return !name.empty() && name.size() <= kMaxName && plain(name.front()) && plain(name.back()) &&
            std::ranges::all_of(name, [&](char c) { return plain(c) || c == '-' || c == '.'; });
 }
 
@@ -55,7 +55,7 @@ void ClaimVolumes::undo(const std::string& name) const {
 
 void ClaimVolumes::discard(const std::string& name) const {
     if (!is_valid_name(name)) return;
-    const auto target = root_ / (std::string(gone) + new_hex_id());
+    const auto target = root_ / (std::string(kGone) + new_hex_id());
     ::rename(path(name).c_str(), target.c_str());
 }
 
@@ -63,7 +63,7 @@ bool ClaimVolumes::has_gone() const {
     std::error_code error;
     const std::filesystem::directory_iterator entries(root_, error);
     return std::any_of(begin(entries), end(entries), [](const auto& entry) {
-        return entry.path().filename().string().starts_with(gone);
+        return entry.path().filename().string().starts_with(kGone);
     });
 }
 
@@ -71,7 +71,7 @@ Status ClaimVolumes::remove_gone() const {
     Status result;
     std::error_code error;
     for (const auto& entry : std::filesystem::directory_iterator(root_, error)) {
-        if (!entry.path().filename().string().starts_with(gone)) continue;
+        if (!entry.path().filename().string().starts_with(kGone)) continue;
         if (auto s = remove_tree(entry.path()); !s) result = s;
     }
     return result;

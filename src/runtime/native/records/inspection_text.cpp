@@ -33,7 +33,7 @@ void apply_exit(const json::object& object, Inspection& out) {
 }
 
 /// Numbers, in the order of the names.
-constexpr std::array<const char*, 6> counter_names{"memoryBytes", "memoryPeakBytes", "pids",
+constexpr std::array<const char*, 6> kCounterNames{"memoryBytes", "memoryPeakBytes", "pids",
                                                    "diskBytes",   "receivedBytes",   "sentBytes"};
 
 template <class U>
@@ -47,7 +47,7 @@ json::object usage_json(const Usage& usage) {
     if (usage.cpu_seconds) out["cpuSeconds"] = *usage.cpu_seconds;
     const auto values = counters(usage);
     for (std::size_t i = 0; i < values.size(); ++i) {
-        if (*values[i]) out[counter_names[i]] = **values[i];
+        if (*values[i]) out[kCounterNames[i]] = **values[i];
     }
     out["oomKills"] = usage.oom_kills;
     out["pidsRefused"] = usage.pids_refused;
@@ -65,7 +65,7 @@ Usage parse_usage(const json::object& object) {
     if (auto seconds = json::get_number(object, "cpuSeconds")) usage.cpu_seconds = *seconds;
     const auto values = counters(usage);
     for (std::size_t i = 0; i < values.size(); ++i)
-        *values[i] = counter_of(object, counter_names[i]);
+        *values[i] = counter_of(object, kCounterNames[i]);
     usage.oom_kills = counter_of(object, "oomKills").value_or(0);
     usage.pids_refused = counter_of(object, "pidsRefused").value_or(0);
     return usage;

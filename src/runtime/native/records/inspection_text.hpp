@@ -10,7 +10,6 @@ namespace opensandbox::runtime::native {
 
 /// What the spawner sees of a sandbox that runs or ran.
 struct SandboxView {
-    SandboxView() = default;
     std::string id;
     SandboxDescription description;
     std::int64_t pid = 0;

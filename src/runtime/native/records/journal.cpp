@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Of a few hundred bytes each.
-constexpr std::size_t most_spares = 256;
+constexpr std::size_t kMostSpares = 256;
 
 std::string one_line(std::string text) {
     std::ranges::replace(text, '\n', ' ');
@@ -166,7 +166,7 @@ Status Journal::write(const JournalEntry& entry) {
 
 void Journal::remove(const std::string& id) {
     const fs::path path = directory_ / id;
-    if (spare_files_.size() < most_spares) {
+    if (spare_files_.size() < kMostSpares) {
         fs::path spare = spares_ / std::to_string(++last_spare_);
         if (::rename(path.c_str(), spare.c_str()) == 0) {
             spare_files_.push_back(std::move(spare));

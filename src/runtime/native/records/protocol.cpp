@@ -8,7 +8,7 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::size_t max_elements = 10'000;
+constexpr std::size_t kMaxElements = 10'000;
 
 void fields(auto& a, VolumeMount& m);
 void fields(auto& a, CreateRequest& m);
@@ -102,8 +102,8 @@ class Reader {
         std::uint32_t size = 0;
         put(size);
         // An element that is no number takes at least the four bytes of a length.
-        constexpr std::size_t least = std::is_arithmetic_v<T> ? sizeof(T) : 4;
-        if (size > max_elements || size > in_.size() / least) good_ = false;
+        constexpr std::size_t kLeast = std::is_arithmetic_v<T> ? sizeof(T) : 4;
+        if (size > kMaxElements || size > in_.size() / kLeast) good_ = false;
         for (std::uint32_t i = 0; good_ && i < size; ++i)
             put(list.emplace_back());
     }
@@ -344,7 +344,7 @@ std::string encode(const Message& message) {
 }
 
 Result<Message> decode(std::string_view bytes) {
-    if (bytes.empty() || bytes.size() > max_message) {
+    if (bytes.empty() || bytes.size() > kMaxMessage) {
         return Error(ErrorCode::protocol, "spawner message: length out of bounds");
     }
     const auto kind = static_cast<std::uint8_t>(bytes.front());

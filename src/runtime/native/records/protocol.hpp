@@ -20,11 +20,11 @@
 namespace opensandbox::runtime::native {
 
 /// Changes whenever a message changes its shape.
-inline constexpr std::uint32_t protocol_version = 8;
+inline constexpr std::uint32_t kProtocolVersion = 8;
 
 /// A server of another version sends this to a spawner, because the messages of both may have
 /// nothing in common. Spawners older than the signal die of it, which costs no sandbox either.
-inline constexpr int hand_over_signal = SIGUSR1;
+inline constexpr int kHandOverSignal = SIGUSR1;
 
 /// Which slot: `serial` is never used twice while anything of it may remain and names its kernel
 /// objects; `index` is its address and its id range.
@@ -36,14 +36,14 @@ struct SlotId {
 
 /// First word of a server.
 struct Hello {
-    std::uint32_t version = protocol_version;
+    std::uint32_t version = kProtocolVersion;
     PoolSettings pool;
     Environment egress;  ///< the host's settings of egress control, as a sidecar would have them
 };
 
 /// The spawner's answer; the connection serves requests from here on.
 struct HelloReply {
-    std::uint32_t version = protocol_version;
+    std::uint32_t version = kProtocolVersion;
     std::string program;  ///< kSpawnerProgram of the spawner
     std::string address_range;
     std::string address_range6;  ///< as it was asked for

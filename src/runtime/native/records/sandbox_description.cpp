@@ -12,9 +12,9 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr const char* file_name = "description.json";
+constexpr const char* kFileName = "description.json";
 
-constexpr auto image_members = [](auto& walker, auto& origin) {
+constexpr auto kImageMembers = [](auto& walker, auto& origin) {
     walker.put("reference", origin.reference);
     walker.put("digest", origin.digest);
     walker.put("layers", origin.layers);
@@ -26,29 +26,29 @@ constexpr auto image_members = [](auto& walker, auto& origin) {
     walker.put("cmd", origin.config.cmd);
 };
 
-constexpr auto egress_members = [](auto& walker, auto& terms) {
+constexpr auto kEgressMembers = [](auto& walker, auto& terms) {
     if (!walker.given("networkPolicy", terms.wanted)) return;
     walker.put("networkPolicy", terms.policy);
     walker.put("egressEnvironment", terms.environment);
 };
 
-constexpr auto limit_members = [](auto& walker, auto& limits) {
+constexpr auto kLimitMembers = [](auto& walker, auto& limits) {
     walker.put("cpuCores", limits.cpu_cores);
     for (const model::LimitRow& row : model::kLimits)
         walker.put(json::Field(row.record), limits.*row.member);
 };
 
-constexpr auto description_members = [](auto& walker, auto& description) {
+constexpr auto kDescriptionMembers = [](auto& walker, auto& description) {
     auto& plan = description.plan;
-    walker.object("image", plan.image, image_members);
+    walker.object("image", plan.image, kImageMembers);
     walker.put("snapshotLayers", plan.snapshot_layers);
     walker.put("environment", plan.environment);
     walker.put("entrypoint", plan.entrypoint);
-    limit_members(walker, plan.limits);
+    kLimitMembers(walker, plan.limits);
     walker.put("hostname", plan.network.hostname);
     walker.put("network", plan.network.shared);
     walker.put("noNetwork", plan.network.none);
-    egress_members(walker, description.egress);
+    kEgressMembers(walker, description.egress);
     walker.put("published", description.published, PortPairsForm());
     walker.put("claims", plan.claims);
     walker.put("ownClaims", plan.own_claims);
@@ -58,11 +58,11 @@ constexpr auto description_members = [](auto& walker, auto& description) {
 }  // namespace
 
 json::object to_json(const ImageOrigin& origin) {
-    return json::write_fields(origin, image_members);
+    return json::write_fields(origin, kImageMembers);
 }
 
 Result<ImageOrigin> parse_origin(const json::object& object) {
-    return read_record<ImageOrigin>(object, image_members);
+    return read_record<ImageOrigin>(object, kImageMembers);
 }
 
 SandboxDescription describe(const CreateRequest& request) {
@@ -73,16 +73,16 @@ SandboxDescription describe(const CreateRequest& request) {
 }
 
 void add_egress(const EgressTerms& terms, json::object& out) {
-    for (auto& member : json::write_fields(terms, egress_members))
+    for (auto& member : json::write_fields(terms, kEgressMembers))
         out[member.key()] = std::move(member.value());
 }
 
 Result<EgressTerms> parse_egress(const json::object& object) {
-    return read_record<EgressTerms>(object, egress_members);
+    return read_record<EgressTerms>(object, kEgressMembers);
 }
 
 std::string format_description(const SandboxDescription& description) {
-    return json::serialize(json::write_fields(description, description_members));
+    return json::serialize(json::write_fields(description, kDescriptionMembers));
 }
 
 Result<SandboxDescription> parse_description(std::string_view text) {
@@ -91,7 +91,7 @@ Result<SandboxDescription> parse_description(std::string_view text) {
     const json::object* record = document->if_object();
     if (!record || !json::find(*record, "image"))
         return Error(ErrorCode::invalid_argument, "image: must be an object");
-    auto out = read_record<SandboxDescription>(*record, description_members);
+    auto out = read_record<SandboxDescription>(*record, kDescriptionMembers);
     if (!out) return out.error();
     for (const auto& [inside, outside] : out->published)
         out->plan.network.published.push_back(inside);
@@ -99,7 +99,7 @@ Result<SandboxDescription> parse_description(std::string_view text) {
 }
 
 Status write_description(const std::filesystem::path& slot, const SandboxDescription& description) {
-    const auto path = slot / file_name;
+    const auto path = slot / kFileName;
     const std::string text = format_description(description);
     UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
     if (!fd) return last_error("create " + path.string());
@@ -109,7 +109,7 @@ Status write_description(const std::filesystem::path& slot, const SandboxDescrip
 }
 
 Result<SandboxDescription> read_description(const std::filesystem::path& slot) {
-    std::ifstream in(slot / file_name, std::ios::binary);
+    std::ifstream in(slot / kFileName, std::ios::binary);
     if (!in) return Error(ErrorCode::not_found, "what the sandbox was made of is not known");
     const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     return parse_description(text);

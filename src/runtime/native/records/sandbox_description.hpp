@@ -15,7 +15,6 @@ namespace opensandbox::runtime::native {
 /// What a sandbox was made of, kept beside its writable layer: for its snapshots, for those who
 /// inspect it, and for a new spawner. Holds no token.
 struct SandboxDescription {
-    SandboxDescription() = default;
     SandboxPlan plan;
     EgressTerms egress;   ///< of copies, as it was when they were made; without token
     PortPairs published;  ///< its ports with those of the host that lead to them

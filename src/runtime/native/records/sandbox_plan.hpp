@@ -13,7 +13,6 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// The image below a sandbox or a snapshot: enough to start from it again.
 struct ImageOrigin {
-    ImageOrigin() = default;
     std::string reference;            ///< as it was requested
     std::string digest;               ///< of what it named then
     std::vector<std::string> layers;  ///< directories, uppermost first
@@ -24,7 +23,6 @@ struct ImageOrigin {
 /// What a sandbox is made of, all choices made: the server's request says it, and it is written
 /// down beside the sandbox. Tokens have no place in it.
 struct SandboxPlan {
-    SandboxPlan() = default;
     ImageOrigin image;
     std::vector<std::string> snapshot_layers;  ///< over the image's: names, uppermost first
     Environment environment;                   ///< of its processes: image's and request's, merged

@@ -7,11 +7,11 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::int64_t max_pool = 1000;
-constexpr std::int64_t max_layer = std::int64_t{1} << 44;
-constexpr std::int64_t max_descriptor = 1024;
+constexpr std::int64_t kMaxPool = 1000;
+constexpr std::int64_t kMaxLayer = std::int64_t{1} << 44;
+constexpr std::int64_t kMaxDescriptor = 1024;
 
-constexpr options::Grammar spawner_grammar{.unknown = "{word}: unknown option",
+constexpr options::Grammar kSpawnerGrammar{.unknown = "{word}: unknown option",
                                            .missing = "{name}: needs a value",
                                            .refused = "{name}: {rule}"};
 
@@ -21,12 +21,12 @@ std::vector<options::Option> spawner_table(SpawnerOptions& into) {
         bound({"--state-directory", 0, "DIR"}, text(into.state_directory)),
         bound({"--address-range", 0, "RANGE"}, text(into.address_range)),
         bound({"--address-range6", 0, "RANGE"}, text(into.address_range6)),
-        bound({"--pool", 0, "SLOTS"}, number(into.pool_size, 0, max_pool)),
+        bound({"--pool", 0, "SLOTS"}, number(into.pool_size, 0, kMaxPool)),
         bound({"--publish-host", 0, "ADDRESS"}, text(into.publish_host)),
-        bound({"--layer", 0, "BYTES"}, number(into.layer_bytes, 0, max_layer)),
+        bound({"--layer", 0, "BYTES"}, number(into.layer_bytes, 0, kMaxLayer)),
         bound({"--runsc", 0, "FILE"}, text(into.runsc)),
         bound({"--rootless", 0, "0|1"}, number(into.rootless, 0, 1)),
-        bound({"--report", 0, "DESCRIPTOR"}, number(into.report, 0, max_descriptor)),
+        bound({"--report", 0, "DESCRIPTOR"}, number(into.report, 0, kMaxDescriptor)),
     };
 }
 
@@ -53,7 +53,7 @@ std::vector<std::string> SpawnerOptions::to_arguments() const {
 
 Result<SpawnerOptions> SpawnerOptions::parse(const std::vector<std::string>& arguments) {
     SpawnerOptions read;
-    auto parsed = options::parse(spawner_table(read), spawner_grammar, arguments);
+    auto parsed = options::parse(spawner_table(read), kSpawnerGrammar, arguments);
     if (!parsed) return parsed.error();
     if (!read.state_directory.is_absolute()) {
         return invalid("--state-directory: an absolute path is needed");

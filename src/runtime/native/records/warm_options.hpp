@@ -9,10 +9,8 @@ namespace opensandbox::runtime::native {
 
 /// Which images have warm slots: `[native.warm]`.
 struct WarmOptions {
-    WarmOptions() = default;
     PoolSettings pool{1, 8, 60};  ///< of an image that says nothing else
     struct Image {
-        Image() = default;
         std::string programs;  ///< JSON as in the label; empty: what the label says
         PoolSettings pool;
     };

@@ -1,4 +1,4 @@
-#include "runtime/native/server/log_selection.hpp"
+#include "runtime/native/server/readings.hpp"
 
 #include <algorithm>
 #include <deque>

@@ -9,11 +9,9 @@
 #include "runtime/native/records/inspection_text.hpp"
 #include "runtime/native/records/spawner_options.hpp"
 #include "runtime/native/server/egress_plan.hpp"
-#include "runtime/native/server/log_selection.hpp"
+#include "runtime/native/server/readings.hpp"
 #include "runtime/native/server/request_plan.hpp"
 #include "runtime/native/server/sandbox_buckets.hpp"
-#include "runtime/native/server/slot_usage.hpp"
-#include "runtime/native/server/snapshot_content.hpp"
 #include "runtime/native/server/spawner_link.hpp"
 
 #include <algorithm>
@@ -26,9 +24,9 @@ namespace opensandbox::runtime::native {
 namespace {
 
 /// Files of a writable layer that are looked at to tell its size.
-constexpr std::size_t most_counted = 200'000;
+constexpr std::size_t kMostCounted = 200'000;
 /// A sandbox that has not ended by then may wait for a bucket that does not answer.
-constexpr std::chrono::seconds hang_limit{10};
+constexpr std::chrono::seconds kHangLimit{10};
 
 class NativeRuntime final : public Runtime {
   public:
@@ -73,7 +71,7 @@ class NativeRuntime final : public Runtime {
         co_await restore_buckets();
         co_return started;
     }
-    Awaitable<Result<Endpoints>> create(const SandboxSpec& spec) override;
+    Awaitable<Result<Endpoints>> create(SandboxSpec spec) override;
     [[nodiscard]] std::string image_digest(const std::string& id) const override {
         const auto found = digests_.find(id);
         return found == digests_.end() ? std::string() : found->second;
@@ -82,7 +80,7 @@ class NativeRuntime final : public Runtime {
         const auto found = interception_modes_.find(id);
         return found == interception_modes_.end() ? std::string() : found->second;
     }
-    Awaitable<Status> destroy(const std::string& id) override;
+    Awaitable<Status> destroy(std::string id) override;
     Awaitable<Result<std::vector<Observed>>> list() override;
     [[nodiscard]] Capabilities capabilities() const override {
         Capabilities capabilities;
@@ -104,17 +102,16 @@ class NativeRuntime final : public Runtime {
         capabilities.credential_proxy = capabilities.network_policy;
         return capabilities;
     }
-    Awaitable<Status> pause(const std::string& id) override;
-    Awaitable<Status> resume(const std::string& id) override;
-    Awaitable<Result<SnapshotReference>> snapshot(const std::string& sandbox_id,
-                                                  const std::string& snapshot_id) override;
-    Awaitable<Result<SnapshotReference>> fork(const std::string& sandbox_id,
-                                              const std::string& fork_id) override;
-    Awaitable<Status> remove_snapshot(const SnapshotReference& snapshot) override;
+    Awaitable<Status> pause(std::string id) override;
+    Awaitable<Status> resume(std::string id) override;
+    Awaitable<Result<SnapshotReference>> snapshot(std::string sandbox_id,
+                                                  std::string snapshot_id) override;
+    Awaitable<Result<SnapshotReference>> fork(std::string sandbox_id, std::string fork_id) override;
+    Awaitable<Status> remove_snapshot(SnapshotReference snapshot) override;
     Awaitable<Result<std::vector<SnapshotReference>>> list_snapshots() override;
-    Awaitable<Result<SnapshotContent>> open_snapshot(const SnapshotReference& snapshot) override;
-    Awaitable<Result<std::string>> logs(const std::string& id, const LogQuery& query) override;
-    Awaitable<Result<Inspection>> inspect(const std::string& id) override;
+    Awaitable<Result<SnapshotContent>> open_snapshot(SnapshotReference snapshot) override;
+    Awaitable<Result<std::string>> logs(std::string id, LogQuery query) override;
+    Awaitable<Result<Inspection>> inspect(std::string id) override;
     Awaitable<Result<std::vector<SandboxUsage>>> usage(std::size_t limit) override;
     Awaitable<void> stop() override {
         link_->stop();
@@ -122,9 +119,12 @@ class NativeRuntime final : public Runtime {
     }
 
   private:
-    Awaitable<Result<CreateRequest>> plan(const SandboxSpec& spec,
+    /// On failure volumes that were `made` for it, and buckets, are left.
+    Awaitable<Result<Endpoints>> make(std::shared_ptr<const SandboxSpec> spec,
+                                      std::shared_ptr<std::vector<std::string>> made);
+    Awaitable<Result<CreateRequest>> plan(std::shared_ptr<const SandboxSpec> spec,
                                           std::shared_ptr<std::vector<std::string>> made);
-    Awaitable<Status> pull(const SandboxSpec& spec);
+    Awaitable<Status> pull(std::string image, std::optional<model::RegistryLogin> login);
     Awaitable<void> restore_buckets();
     Awaitable<Result<SnapshotReference>> keep(std::string sandbox, std::string name,
                                               bool for_copies);
@@ -169,15 +169,14 @@ class NativeRuntime final : public Runtime {
 };
 
 /// The image's registry decides how long this takes; the create waits for it.
-Awaitable<Status> NativeRuntime::pull(const SandboxSpec& spec) {
-    std::string reference = spec.image;
-    std::optional<model::RegistryLogin> login = spec.image_auth;
-    auto pulled = co_await pull_image_(std::move(reference), std::move(login));
+Awaitable<Status> NativeRuntime::pull(std::string image,
+                                      std::optional<model::RegistryLogin> login) {
+    auto pulled = co_await pull_image_(image, std::move(login));
     if (pulled) co_return pulled;
     Error error = pulled.error();
     // What is wrong with the name itself says so.
     if (error.code() == ErrorCode::invalid_argument && error.wire().empty() &&
-        !image::normalize_reference(spec.image)) {
+        !image::normalize_reference(image)) {
         co_return error;
     }
     co_return error.as("NATIVE::SANDBOX_IMAGE_PULL_FAILED");
@@ -199,93 +198,89 @@ Awaitable<void> NativeRuntime::restore_buckets() {
 }
 
 Awaitable<Result<CreateRequest>> NativeRuntime::plan(
-    const SandboxSpec& spec, std::shared_ptr<std::vector<std::string>> made) {
+    std::shared_ptr<const SandboxSpec> spec, std::shared_ptr<std::vector<std::string>> made) {
     using Planned = Result<CreateRequest>;
-    const bool pullable = pull_image_ && !spec.snapshot;
+    const bool pullable = pull_image_ && !spec->snapshot;
     if (pullable && pull_always_) {
-        auto name = image::normalize_reference(spec.image);
+        auto name = image::normalize_reference(spec->image);
         Status pulled;
-        if (!name || *name != "host") pulled = co_await pull(spec);
+        if (!name || *name != "host") pulled = co_await pull(spec->image, spec->image_auth);
         if (!pulled) co_return Planned(pulled.error());
     }
     if (!pull_always_) {
-        auto at_once = planner_.plan_at_once(spec);
+        auto at_once = planner_.plan_at_once(*spec);
         if (at_once) co_return std::move(*at_once);
     }
-    std::function<Planned()> work = [this, &spec, made] { return planner_.plan(spec, *made); };
+    std::function<Planned()> work = [this, spec, made] { return planner_.plan(*spec, *made); };
     auto planned = co_await net::run_blocking<Planned>(*blocking_, work);
     const bool missing = !planned && planned.error().code() == ErrorCode::not_found &&
                          planned.error().wire() == "NATIVE::SANDBOX_IMAGE_PULL_FAILED";
     if (!missing || !pullable || pull_always_) co_return planned;
-    auto pulled = co_await pull(spec);
+    auto pulled = co_await pull(spec->image, spec->image_auth);
     if (!pulled) co_return Planned(pulled.error());
     co_return co_await net::run_blocking<Planned>(*blocking_, std::move(work));
 }
 
-Awaitable<Result<Endpoints>> NativeRuntime::create(const SandboxSpec& spec) {
+Awaitable<Result<Endpoints>> NativeRuntime::create(SandboxSpec asked) {
     using Created = Result<Endpoints>;
-    if (spec.entrypoint.empty()) {
+    const auto spec = std::make_shared<const SandboxSpec>(std::move(asked));
+    if (spec->entrypoint.empty()) {
         co_return Created(Error(ErrorCode::invalid_argument, "entrypoint: must not be empty"));
     }
     auto made = std::make_shared<std::vector<std::string>>();
-    auto request = co_await plan(spec, made);
-    Result<HostPorts> ports = request ? Result<HostPorts>(HostPorts()) : request.error();
-    std::string host;
-    if (request) {
-        auto mounted = co_await buckets_.acquire(spec, *request);
-        if (!mounted) ports = mounted.error();
-    }
-    std::string digest;
-    if (request && !spec.snapshot && images_->has_manifest(request->plan.image.digest)) {
-        digest = request->plan.image.digest;
-    }
-    std::string interception;
-    if (request) interception = native::interception_mode(request->egress);
-    std::string egress_token;
-    if (ports && request->egress.wanted) egress_token = request->egress.token = new_token();
-    if (ports) {
-        auto client = co_await link_->client();
-        if (client) {
-            ports = co_await (*client)->create(std::move(*request));
-            host = (*client)->spawner().publish_host;
-        } else {
-            ports = client.error();
-        }
-    }
-    if (ports) {
-        Endpoints endpoints(AgentAddress(host, ports->agent));
-        endpoints.egress_port = ports->egress;
-        endpoints.egress_token = std::move(egress_token);
-        const auto& inside = spec.network.published;
-        for (std::size_t i = 0; i < std::min(inside.size(), ports->published.size()); ++i) {
-            endpoints.published.emplace_back(inside[i],
-                                             static_cast<std::uint16_t>(ports->published[i]));
-        }
-        if (!digest.empty()) digests_.emplace(spec.id, std::move(digest));
-        if (!interception.empty()) interception_modes_.emplace(spec.id, std::move(interception));
-        co_return Created(std::move(endpoints));
-    }
-    if (buckets_.any(spec.id)) co_await buckets_.release(spec.id);
+    auto created = co_await make(spec, made);
+    if (created) co_return created;
+    if (buckets_.any(spec->id)) co_await buckets_.release(spec->id);
     if (!made->empty()) {
         asio::post(*blocking_, [planner = planner_, made] { planner.undo(*made); });
     }
-    co_return Created(ports.error());
+    co_return created;
 }
 
-Awaitable<Status> NativeRuntime::destroy(const std::string& id) {
-    const std::string name = id;
-    digests_.erase(name);
-    interception_modes_.erase(name);
+Awaitable<Result<Endpoints>> NativeRuntime::make(std::shared_ptr<const SandboxSpec> spec,
+                                                 std::shared_ptr<std::vector<std::string>> made) {
+    using Created = Result<Endpoints>;
+    auto request = co_await plan(spec, std::move(made));
+    if (!request) co_return Created(request.error());
+    auto mounted = co_await buckets_.acquire(spec, *request);
+    if (!mounted) co_return Created(mounted.error());
+    std::string digest;
+    if (!spec->snapshot && images_->has_manifest(request->plan.image.digest)) {
+        digest = request->plan.image.digest;
+    }
+    std::string interception = native::interception_mode(request->egress);
+    std::string egress_token;
+    if (request->egress.wanted) egress_token = request->egress.token = new_token();
+    auto spawner = co_await link_->client();
+    if (!spawner) co_return Created(spawner.error());
+    auto reply = co_await (*spawner)->ask(std::move(*request));
+    if (!reply) co_return Created(reply.error());
+    const HostPorts& ports = reply->ports;
+    Endpoints endpoints(AgentAddress((*spawner)->spawner().publish_host, ports.agent));
+    endpoints.egress_port = ports.egress;
+    endpoints.egress_token = std::move(egress_token);
+    const auto& inside = spec->network.published;
+    for (std::size_t i = 0; i < std::min(inside.size(), ports.published.size()); ++i) {
+        endpoints.published.emplace_back(inside[i], static_cast<std::uint16_t>(ports.published[i]));
+    }
+    if (!digest.empty()) digests_.emplace(spec->id, std::move(digest));
+    if (!interception.empty()) interception_modes_.emplace(spec->id, std::move(interception));
+    co_return Created(std::move(endpoints));
+}
+
+Awaitable<Status> NativeRuntime::destroy(std::string id) {
+    digests_.erase(id);
+    interception_modes_.erase(id);
     auto client = co_await link_->client();
     if (!client) co_return Status(client.error());
-    const bool has_bucket = buckets_.any(name);
+    const bool has_bucket = buckets_.any(id);
     std::optional<net::Deadline> hung;
-    if (has_bucket) hung.emplace(executor_, hang_limit, [this, name] { buckets_.cut_off(name); });
-    auto status = co_await (*client)->destroy(name);
+    if (has_bucket) hung.emplace(executor_, kHangLimit, [this, id] { buckets_.cut_off(id); });
+    auto status = co_await (*client)->destroy(id);
     hung.reset();
     if (!status) co_return status;
-    link_->forget(name);
-    if (has_bucket) co_await buckets_.release(name);
+    link_->forget(id);
+    if (has_bucket) co_await buckets_.release(std::move(id));
     co_return status;
 }
 
@@ -294,28 +289,26 @@ Awaitable<Result<std::vector<Observed>>> NativeRuntime::list() {
         [](SpawnerClient& spawner) { return spawner.list(); });
 }
 
-Awaitable<Status> NativeRuntime::pause(const std::string& id) {
-    const std::string name = id;
+Awaitable<Status> NativeRuntime::pause(std::string id) {
     auto client = co_await link_->client();
     if (!client) co_return Status(client.error());
-    co_return co_await (*client)->pause(name);
+    co_return co_await (*client)->pause(std::move(id));
 }
 
-Awaitable<Status> NativeRuntime::resume(const std::string& id) {
-    const std::string name = id;
+Awaitable<Status> NativeRuntime::resume(std::string id) {
     auto client = co_await link_->client();
     if (!client) co_return Status(client.error());
-    co_return co_await (*client)->resume(name);
+    co_return co_await (*client)->resume(std::move(id));
 }
 
-Awaitable<Result<SnapshotReference>> NativeRuntime::snapshot(const std::string& sandbox_id,
-                                                             const std::string& snapshot_id) {
-    return keep(sandbox_id, snapshot_id, false);
+Awaitable<Result<SnapshotReference>> NativeRuntime::snapshot(std::string sandbox_id,
+                                                             std::string snapshot_id) {
+    return keep(std::move(sandbox_id), std::move(snapshot_id), false);
 }
 
-Awaitable<Result<SnapshotReference>> NativeRuntime::fork(const std::string& sandbox_id,
-                                                         const std::string& fork_id) {
-    return keep(sandbox_id, fork_id, true);
+Awaitable<Result<SnapshotReference>> NativeRuntime::fork(std::string sandbox_id,
+                                                         std::string fork_id) {
+    return keep(std::move(sandbox_id), std::move(fork_id), true);
 }
 
 Awaitable<Result<SnapshotReference>> NativeRuntime::keep(std::string sandbox, std::string name,
@@ -338,11 +331,10 @@ Awaitable<Result<SnapshotReference>> NativeRuntime::keep(std::string sandbox, st
     co_return Taken(status.error());
 }
 
-Awaitable<Status> NativeRuntime::remove_snapshot(const SnapshotReference& snapshot) {
-    const std::string name = snapshot.id;
+Awaitable<Status> NativeRuntime::remove_snapshot(SnapshotReference snapshot) {
     auto client = co_await link_->client();
     if (!client) co_return Status(client.error());
-    co_return co_await (*client)->remove_snapshot(name);
+    co_return co_await (*client)->remove_snapshot(std::move(snapshot.id));
 }
 
 Awaitable<Result<std::vector<SnapshotReference>>> NativeRuntime::list_snapshots() {
@@ -362,37 +354,34 @@ Awaitable<Result<std::vector<SnapshotReference>>> NativeRuntime::list_snapshots(
     co_return co_await net::run_blocking<Listed>(*blocking_, std::move(read));
 }
 
-Awaitable<Result<SnapshotContent>> NativeRuntime::open_snapshot(const SnapshotReference& snapshot) {
+Awaitable<Result<SnapshotContent>> NativeRuntime::open_snapshot(SnapshotReference snapshot) {
     using Opened = Result<SnapshotContent>;
-    std::function<Opened()> read = [files = planner_.snapshots(), name = snapshot.id] {
+    std::function<Opened()> read = [files = planner_.snapshots(), name = std::move(snapshot.id)] {
         return snapshot_content(files, name);
     };
     co_return co_await net::run_blocking<Opened>(*blocking_, std::move(read));
 }
 
-Awaitable<Result<std::string>> NativeRuntime::logs(const std::string& id, const LogQuery& query) {
+Awaitable<Result<std::string>> NativeRuntime::logs(std::string id, LogQuery query) {
     using Shown = Result<std::string>;
-    const std::string name = id;
-    const LogQuery wanted = query;
     auto log =
-        co_await look<std::string>([name](SpawnerClient& spawner) { return spawner.output(name); });
+        co_await look<std::string>([id](SpawnerClient& spawner) { return spawner.output(id); });
     if (!log) co_return Shown(log.error());
-    co_return Shown(select_lines(*log, wanted));
+    co_return Shown(select_lines(*log, query));
 }
 
-Awaitable<Result<Inspection>> NativeRuntime::inspect(const std::string& id) {
+Awaitable<Result<Inspection>> NativeRuntime::inspect(std::string id) {
     using Seen = Result<Inspection>;
-    const std::string name = id;
     auto view =
-        co_await look<std::string>([name](SpawnerClient& spawner) { return spawner.view(name); });
+        co_await look<std::string>([id](SpawnerClient& spawner) { return spawner.view(id); });
     if (!view) co_return Seen(view.error());
     auto seen = parse_view(*view);
     if (!seen || seen->usage.disk_bytes) co_return seen;
     // Without a file system of its own what it wrote has to be counted.
     const std::filesystem::path layer = layer_of_view(*view);
     std::function<std::uint64_t()> count = [layer] {
-        return directory_usage(layer / "u", most_counted) +
-               directory_usage(layer / "u2", most_counted);
+        return directory_usage(layer / "u", kMostCounted) +
+               directory_usage(layer / "u2", kMostCounted);
     };
     if (!layer.empty()) {
         seen->usage.disk_bytes =

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "base/error.hpp"
 #include "image/store.hpp"
 #include "runtime/native/records/pool_settings.hpp"
 #include "runtime/native/records/warm_options.hpp"
@@ -18,7 +19,6 @@ namespace opensandbox::runtime::native {
 
 /// The `[native]` section of the configuration.
 struct NativeOptions {
-    NativeOptions() = default;
     std::filesystem::path state_directory;
     std::string address_range = "10.77.0.0/16";  ///< IPv4, /8 to /28; first address is the gateway
     std::string address_range6 = "auto";     ///< within fc00::/7, /64 to /112; or "auto" or "none"
@@ -48,5 +48,14 @@ struct NativeOptions {
 std::unique_ptr<Runtime> make_native_runtime(asio::any_io_executor executor,
                                              asio::thread_pool& blocking, image::Store& images,
                                              const NativeOptions& options);
+
+// For an ordinary user (rootless.cpp): the whole server, its spawner and all sandboxes live in
+// a user namespace in which this user is root and has the subordinate ids of /etc/subuid and
+// /etc/subgid. Nothing of it has a right that the user does not have.
+
+/// Moves this process, which must have one thread, into the user namespace where sandboxes of the
+/// state directory live, or into a new one when none do; and into a mount namespace of its own.
+/// The error says what the host lacks.
+Status enter_user_namespace(const std::filesystem::path& state_directory);
 
 }  // namespace opensandbox::runtime::native

@@ -17,9 +17,9 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::size_t max_volumes = 32;
+constexpr std::size_t kMaxVolumes = 32;
 /// Of an image: programs that its slots start ahead.
-constexpr const char* warm_label = "opensandbox.io/warm";
+constexpr const char* kWarmLabel = "opensandbox.io/warm";
 
 /// The image's variables, those of the request over them.
 Environment merge(Environment base, const Environment& over) {
@@ -112,8 +112,8 @@ Status add_hooks(const SandboxSpec& spec, CreateRequest& request) {
 /// Tenants may use the same names for volumes of their own.
 std::string name_for(const std::string& claim, const std::string& tenant) {
     if (tenant.empty()) return claim;
-    constexpr std::size_t enough = 16;
-    return claim + "." + sha256_hex(tenant).substr(0, enough);
+    constexpr std::size_t kEnough = 16;
+    return claim + "." + sha256_hex(tenant).substr(0, kEnough);
 }
 
 ResourceLimits with_defaults(ResourceLimits limits, const ResourceLimits& defaults) {
@@ -193,9 +193,9 @@ void RequestPlanner::inherit_network(const SandboxDescription& source, CreateReq
 
 Status RequestPlanner::add_volumes(const SandboxSpec& spec, CreateRequest& request,
                                    std::vector<std::string>& made) const {
-    if (spec.volumes.size() + spec.memory_volumes.size() > max_volumes) {
+    if (spec.volumes.size() + spec.memory_volumes.size() > kMaxVolumes) {
         return Error(ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER",
-                     "volumes: at most " + std::to_string(max_volumes) + " fit a sandbox.");
+                     "volumes: at most " + std::to_string(kMaxVolumes) + " fit a sandbox.");
     }
     for (const model::Volume& volume : spec.volumes) {
         auto mount = add_volume(volume, spec.tenant, request, made);
@@ -307,7 +307,7 @@ void RequestPlanner::add_warm(CreateRequest& request) const {
         programs = configured->second.programs;
         pool = configured->second.pool;
     }
-    const auto label = labels.find(warm_label);
+    const auto label = labels.find(kWarmLabel);
     if (programs.empty() && label != labels.end()) programs = label->second;
     if (programs.empty() || pool.max == 0) return;
     if (auto parsed = model::parse_warm_programs(programs); !parsed) {

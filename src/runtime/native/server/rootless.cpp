@@ -1,10 +1,9 @@
-#include "runtime/native/server/rootless.hpp"
-
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/kernel/subordinate_ids.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/records/journal.hpp"
 #include "runtime/native/records/spawner_options.hpp"
+#include "runtime/native/server/native_runtime.hpp"
 
 #include <linux/nsfs.h>
 #include <sys/ioctl.h>
@@ -25,7 +24,7 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::uint32_t most_subordinate_ids = 65'536;
+constexpr std::uint32_t kMostSubordinateIds = 65'536;
 
 /// What newuidmap and newgidmap are to write: root is this user, the rest come from the range.
 struct IdMaps {
@@ -49,7 +48,7 @@ Result<IdMaps> ids_of_this_user() {
 
 /// Runs newuidmap or newgidmap, which carry the privilege to map ids that are not the user's own.
 Status run_map_tool(const char* tool, pid_t pid, std::uint32_t own, const IdRange& range) {
-    const std::uint32_t count = std::min(range.count, most_subordinate_ids);
+    const std::uint32_t count = std::min(range.count, kMostSubordinateIds);
     std::vector<std::string> words{tool,
                                    std::to_string(pid),
                                    "0",

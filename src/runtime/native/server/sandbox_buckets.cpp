@@ -20,13 +20,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr mode_t private_directory = 0700;
-constexpr std::size_t name_length = 32;
-constexpr const char* uses_directory = "uses";
-constexpr const char* key_file = "key";
+constexpr mode_t kPrivateDirectory = 0700;
+constexpr std::size_t kNameLength = 32;
+constexpr const char* kUsesDirectory = "uses";
+constexpr const char* kEyFile = "key";
 
 Status make_directory(const fs::path& path) {
-    if (::mkdir(path.c_str(), private_directory) == 0 || errno == EEXIST) return {};
+    if (::mkdir(path.c_str(), kPrivateDirectory) == 0 || errno == EEXIST) return {};
     return last_error("mkdir " + path.string());
 }
 
@@ -41,11 +41,11 @@ std::string format_uses(const std::vector<std::string>& paths) {
 std::map<std::string, std::vector<std::string>> read_uses(const fs::path& root) {
     std::map<std::string, std::vector<std::string>> out;
     std::error_code error;
-    for (const auto& entry : fs::directory_iterator(root / uses_directory, error)) {
+    for (const auto& entry : fs::directory_iterator(root / kUsesDirectory, error)) {
         std::istringstream lines(read_file_or_empty(entry.path()));
         auto& paths = out[entry.path().filename().string()];
         for (std::string name; std::getline(lines, name);) {
-            if (name.size() == name_length) paths.push_back((root / name).string());
+            if (name.size() == kNameLength) paths.push_back((root / name).string());
         }
     }
     return out;
@@ -56,7 +56,7 @@ std::set<std::string> read_places(const fs::path& root) {
     std::set<std::string> out;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(root, error)) {
-        if (entry.path().filename().string().size() == name_length) out.insert(entry.path());
+        if (entry.path().filename().string().size() == kNameLength) out.insert(entry.path());
     }
     return out;
 }
@@ -70,16 +70,16 @@ struct SandboxBuckets::Names {
 
     Status read(const fs::path& root) {
         if (!key.empty()) return {};
-        std::string known = read_file_or_empty(root / key_file);
+        std::string known = read_file_or_empty(root / kEyFile);
         if (known.empty()) {
             known = new_hex_id() + new_hex_id();
-            if (auto s = replace_file(root / key_file, known); !s) return s;
+            if (auto s = replace_file(root / kEyFile, known); !s) return s;
         }
         key = std::move(known);
         return {};
     }
     [[nodiscard]] std::string name(const std::string& digest) const {
-        return sha256_hex(key + digest).substr(0, name_length);
+        return sha256_hex(key + digest).substr(0, kNameLength);
     }
 };
 
@@ -112,7 +112,7 @@ Awaitable<void> SandboxBuckets::restore(std::set<std::string> alive) {
         found->uses = read_uses(root);
         std::erase_if(found->uses, [&](const auto& use) {
             if (alive.contains(use.first)) return false;
-            ::unlink((root / uses_directory / use.first).c_str());
+            ::unlink((root / kUsesDirectory / use.first).c_str());
             return true;
         });
         found->places = read_places(root);
@@ -146,27 +146,29 @@ Awaitable<void> SandboxBuckets::restore(std::set<std::string> alive) {
 Awaitable<Status> SandboxBuckets::prepare() {
     std::function<Status()> work = [root = root_, names = names_]() -> Status {
         if (auto s = make_directory(root); !s) return s;
-        if (auto s = make_directory(root / uses_directory); !s) return s;
+        if (auto s = make_directory(root / kUsesDirectory); !s) return s;
         return names->read(root);
     };
     co_return co_await mounts_.run(std::move(work));
 }
 
-Awaitable<Status> SandboxBuckets::mount_all(const SandboxSpec& spec, CreateRequest& request) {
-    for (const model::Volume& volume : spec.volumes) {
+Awaitable<Status> SandboxBuckets::mount_all(std::shared_ptr<const SandboxSpec> spec,
+                                            CreateRequest& request) {
+    for (const model::Volume& volume : spec->volumes) {
         if (!std::holds_alternative<model::BucketVolume>(volume.backend)) continue;
         auto path = co_await mounts_.acquire(volume);
         if (!path) co_return path.error();
-        used_[spec.id].push_back(*path);
+        used_[spec->id].push_back(*path);
         auto mount = std::ranges::find(request.volumes, volume.name, &VolumeMount::name);
         if (mount != request.volumes.end()) mount->source = *path;
     }
     co_return Status();
 }
 
-Awaitable<Status> SandboxBuckets::acquire(const SandboxSpec& spec, CreateRequest& request) {
+Awaitable<Status> SandboxBuckets::acquire(std::shared_ptr<const SandboxSpec> spec,
+                                          CreateRequest& request) {
     std::vector<const model::Volume*> wanted;
-    for (const model::Volume& volume : spec.volumes) {
+    for (const model::Volume& volume : spec->volumes) {
         if (std::holds_alternative<model::BucketVolume>(volume.backend)) wanted.push_back(&volume);
     }
     if (wanted.empty()) co_return Status();
@@ -179,15 +181,14 @@ Awaitable<Status> SandboxBuckets::acquire(const SandboxSpec& spec, CreateRequest
     for (const model::Volume* volume : wanted)
         paths.push_back(names_->name(bucket_digest(*volume)));
     // Before anything is mounted, so that a server that comes after this one finds it.
-    std::function<Status()> note = [file = root_ / uses_directory / spec.id, paths] {
+    std::function<Status()> note = [file = root_ / kUsesDirectory / spec->id, paths] {
         return replace_file(file, format_uses(paths));
     };
     auto noted = co_await mounts_.run(std::move(note));
     if (!noted) co_return noted.error().as("VOLUME::OSSFS_MOUNT_FAILED");
     auto mounted = co_await mount_all(spec, request);
     if (!mounted) {
-        std::string id = spec.id;
-        co_await release(id);
+        co_await release(spec->id);
     }
     co_return mounted;
 }
@@ -202,7 +203,7 @@ Awaitable<void> SandboxBuckets::release(std::string sandbox) {
                        {{"sandbox", sandbox}, {"reason", released.error().message()}});
         }
     }
-    ::unlink((root_ / uses_directory / sandbox).c_str());
+    ::unlink((root_ / kUsesDirectory / sandbox).c_str());
 }
 
 void SandboxBuckets::cut_off(const std::string& sandbox) {

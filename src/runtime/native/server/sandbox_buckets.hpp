@@ -26,7 +26,7 @@ class SandboxBuckets {
     Awaitable<void> restore(std::set<std::string> alive);
     /// Mounts the buckets of the spec and makes them the sources of the request's volumes. On
     /// failure nothing is left.
-    Awaitable<Status> acquire(const SandboxSpec& spec, CreateRequest& request);
+    Awaitable<Status> acquire(std::shared_ptr<const SandboxSpec> spec, CreateRequest& request);
     /// The sandbox is gone. What cannot be unmounted is logged, and tried again by the next server.
     Awaitable<void> release(std::string sandbox);
     [[nodiscard]] bool any(const std::string& sandbox) const { return used_.contains(sandbox); }
@@ -36,7 +36,7 @@ class SandboxBuckets {
   private:
     struct Names;
     Awaitable<Status> prepare();
-    Awaitable<Status> mount_all(const SandboxSpec& spec, CreateRequest& request);
+    Awaitable<Status> mount_all(std::shared_ptr<const SandboxSpec> spec, CreateRequest& request);
 
     asio::any_io_executor executor_;
     std::filesystem::path root_;

@@ -1,9 +1,8 @@
-#include "runtime/native/server/slot_usage.hpp"
-
 #include "runtime/native/ground/confinement/cgroup.hpp"
 #include "runtime/native/ground/layer/layer_image.hpp"
 #include "runtime/native/network/link_counters.hpp"
 #include "runtime/native/records/names.hpp"
+#include "runtime/native/server/readings.hpp"
 
 #include <sstream>
 

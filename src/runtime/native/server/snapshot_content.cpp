@@ -1,9 +1,8 @@
-#include "runtime/native/server/snapshot_content.hpp"
-
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/layer/layer_copy.hpp"
 #include "runtime/native/records/journal.hpp"
 #include "runtime/native/records/spawner_options.hpp"
+#include "runtime/native/server/readings.hpp"
 
 #include <algorithm>
 

@@ -22,9 +22,9 @@ namespace opensandbox::runtime::native {
 namespace {
 
 /// Longer than any answer of a living spawner takes.
-constexpr std::chrono::seconds answer_timeout{60};
+constexpr std::chrono::seconds kAnswerTimeout{60};
 /// Copying a large writable layer takes its time.
-constexpr std::chrono::minutes snapshot_timeout{30};
+constexpr std::chrono::minutes kSnapshotTimeout{30};
 
 Error lost() {
     return {ErrorCode::unavailable, "the connection to the spawner was lost"};
@@ -135,13 +135,15 @@ const HelloReply& SpawnerClient::spawner() const {
     return state_->spawner;
 }
 
-Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(
-    const std::filesystem::path& path, PoolSettings pool, Environment egress, Listeners listeners) {
+Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(std::filesystem::path path,
+                                                                         PoolSettings pool,
+                                                                         Environment egress,
+                                                                         Listeners listeners) {
     using Made = Result<std::unique_ptr<SpawnerClient>>;
     auto executor = co_await asio::this_coro::executor;
     auto fd = connect_message_socket(path);
     if (!fd) co_return Made(fd.error());
-    if (auto s = send_message(fd->get(), encode(Hello{protocol_version, pool, std::move(egress)}));
+    if (auto s = send_message(fd->get(), encode(Hello{kProtocolVersion, pool, std::move(egress)}));
         !s) {
         co_return Made(s.error());
     }
@@ -156,7 +158,7 @@ Awaitable<Result<std::unique_ptr<SpawnerClient>>> SpawnerClient::connect(
     if (!received) co_return Made(received.error());
     auto message = decode(received->bytes);
     auto* reply = message ? std::get_if<HelloReply>(&*message) : nullptr;
-    if (!reply || reply->version != protocol_version || reply->program != kSpawnerProgram) {
+    if (!reply || reply->version != kProtocolVersion || reply->program != kSpawnerProgram) {
         co_return Made(Error(ErrorCode::conflict, "the spawner that runs is of another version"));
     }
     state->spawner = *reply;
@@ -186,7 +188,7 @@ void SpawnerClient::keep_warm(std::vector<CreateRequest> images) {
     if (!state_->connected) return;
     WarmImages message{std::move(images)};
     std::string bytes = encode(message);
-    while (bytes.size() > max_message) {
+    while (bytes.size() > kMaxMessage) {
         log::warn("too many images are to be kept warm; one is not",
                   {{"image", message.images.back().plan.image.reference}});
         message.images.pop_back();
@@ -200,7 +202,7 @@ Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(
     std::uint64_t number, std::string bytes, std::chrono::seconds limit) {
     auto state = state_;
     auto waiting = std::make_shared<Pending>(state->descriptor.get_executor());
-    if (bytes.size() > max_message) {
+    if (bytes.size() > kMaxMessage) {
         waiting->answer =
             Error(ErrorCode::too_large, "entrypoint and env: together at most 256 KiB");
         co_return waiting;
@@ -220,16 +222,17 @@ Awaitable<std::shared_ptr<SpawnerClient::Pending>> SpawnerClient::exchange(
     co_return waiting;
 }
 
-Awaitable<Result<HostPorts>> SpawnerClient::create(CreateRequest request) {
+Awaitable<Result<CreateReply>> SpawnerClient::ask(CreateRequest request) {
+    using Answered = Result<CreateReply>;
     request.request = ++state_->last_number;
-    const auto limit = answer_timeout + std::chrono::seconds(request.start_seconds);
+    const auto limit = kAnswerTimeout + std::chrono::seconds(request.start_seconds);
     std::string bytes = encode(request);
     auto waiting = co_await exchange(request.request, std::move(bytes), limit);
     Result<Message>& answer = *waiting->answer;
-    if (!answer) co_return Result<HostPorts>(answer.error());
+    if (!answer) co_return Answered(answer.error());
     auto* reply = std::get_if<CreateReply>(&*answer);
-    if (!reply) co_return Result<HostPorts>(lost());
-    co_return Result<HostPorts>(std::move(reply->ports));
+    if (!reply) co_return Answered(lost());
+    co_return Answered(std::move(*reply));
 }
 
 template <class Request>
@@ -243,53 +246,53 @@ Awaitable<Status> SpawnerClient::demand(Request request, std::chrono::seconds li
 }
 
 template <class Request>
-Awaitable<Result<std::string>> SpawnerClient::ask(Request request) {
+Awaitable<Result<std::string>> SpawnerClient::ask_text(Request request) {
     request.request = ++state_->last_number;
     const std::uint64_t number = request.request;
     std::string bytes = encode(Message(std::move(request)));
-    auto waiting = co_await exchange(number, std::move(bytes), answer_timeout);
+    auto waiting = co_await exchange(number, std::move(bytes), kAnswerTimeout);
     if (!*waiting->answer) co_return Result<std::string>(waiting->answer->error());
     co_return Result<std::string>(std::move(waiting->text));
 }
 
 Awaitable<Result<std::string>> SpawnerClient::output(std::string id) {
     LogsRequest request{0, std::move(id)};
-    return ask(std::move(request));
+    return ask_text(std::move(request));
 }
 
 Awaitable<Result<std::string>> SpawnerClient::view(std::string id) {
     InspectRequest request{0, std::move(id)};
-    return ask(std::move(request));
+    return ask_text(std::move(request));
 }
 
 Awaitable<Result<std::string>> SpawnerClient::slots(std::uint32_t limit) {
     SlotsRequest request{0, limit};
-    return ask(std::move(request));
+    return ask_text(std::move(request));
 }
 
 Awaitable<Status> SpawnerClient::destroy(std::string id) {
     DestroyRequest request{0, std::move(id)};
-    return demand(std::move(request), answer_timeout);
+    return demand(std::move(request), kAnswerTimeout);
 }
 
 Awaitable<Status> SpawnerClient::pause(std::string id) {
     PauseRequest request{0, std::move(id)};
-    return demand(std::move(request), answer_timeout);
+    return demand(std::move(request), kAnswerTimeout);
 }
 
 Awaitable<Status> SpawnerClient::resume(std::string id) {
     ResumeRequest request{0, std::move(id)};
-    return demand(std::move(request), answer_timeout);
+    return demand(std::move(request), kAnswerTimeout);
 }
 
 Awaitable<Status> SpawnerClient::snapshot(std::string id, std::string snapshot, bool for_copies) {
     SnapshotRequest request{0, std::move(id), std::move(snapshot), for_copies};
-    return demand(std::move(request), snapshot_timeout);
+    return demand(std::move(request), kSnapshotTimeout);
 }
 
 Awaitable<Status> SpawnerClient::remove_snapshot(std::string snapshot) {
     RemoveSnapshotRequest request{0, std::move(snapshot)};
-    return demand(std::move(request), answer_timeout);
+    return demand(std::move(request), kAnswerTimeout);
 }
 
 Awaitable<Result<std::vector<Observed>>> SpawnerClient::list() {
@@ -297,7 +300,7 @@ Awaitable<Result<std::vector<Observed>>> SpawnerClient::list() {
     const std::uint64_t number = ++state_->last_number;
     ListRequest request{number};
     std::string bytes = encode(request);
-    auto waiting = co_await exchange(number, std::move(bytes), answer_timeout);
+    auto waiting = co_await exchange(number, std::move(bytes), kAnswerTimeout);
     if (!*waiting->answer) co_return Listed(waiting->answer->error());
     co_return Listed(std::move(waiting->observed));
 }

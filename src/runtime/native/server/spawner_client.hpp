@@ -23,15 +23,17 @@ class SpawnerClient {
 
     /// `unavailable` when nobody listens there, `conflict` when a spawner of another version does:
     /// one that does not answer as this version's would.
-    static Awaitable<Result<std::unique_ptr<SpawnerClient>>> connect(
-        const std::filesystem::path& path, PoolSettings pool, Environment egress,
-        Listeners listeners);
+    static Awaitable<Result<std::unique_ptr<SpawnerClient>>> connect(std::filesystem::path path,
+                                                                     PoolSettings pool,
+                                                                     Environment egress,
+                                                                     Listeners listeners);
     ~SpawnerClient();
     SpawnerClient(const SpawnerClient&) = delete;
     SpawnerClient& operator=(const SpawnerClient&) = delete;
 
-    /// Fills in the request number. `unavailable` when the connection is lost meanwhile.
-    Awaitable<Result<HostPorts>> create(CreateRequest request);
+    /// Sends the request under a number of its own and waits for the reply of that number, as the
+    /// calls after it do for theirs. `unavailable` when the connection is lost meanwhile.
+    Awaitable<Result<CreateReply>> ask(CreateRequest request);
     Awaitable<Status> destroy(std::string id);
     Awaitable<Result<std::vector<Observed>>> list();
     Awaitable<Status> pause(std::string id);
@@ -63,7 +65,7 @@ class SpawnerClient {
     Awaitable<Status> demand(Request request, std::chrono::seconds limit);
     /// Sends one that TextReplies answer.
     template <class Request>
-    Awaitable<Result<std::string>> ask(Request request);
+    Awaitable<Result<std::string>> ask_text(Request request);
 
     std::shared_ptr<State> state_;
 };

@@ -1,8 +1,7 @@
-#include "runtime/native/server/spawner_launch.hpp"
-
 #include "runtime/native/ground/kernel/kernel.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/records/protocol.hpp"
+#include "runtime/native/server/spawner_link.hpp"
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -23,9 +22,9 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int timeout_ms = 45'000;
-constexpr int report_descriptor = 3;
-constexpr off_t max_log = 1 << 20;
+constexpr int kTimeoutMs = 45'000;
+constexpr int kReportDescriptor = 3;
+constexpr off_t kMaxLog = 1 << 20;
 
 /// What the child process does to its descriptors before it becomes the spawner.
 class FileActions {
@@ -33,12 +32,12 @@ class FileActions {
     FileActions(const std::string& log, int report) {
         ::posix_spawn_file_actions_init(&actions_);
         // First, so that nothing it might collide with is opened yet.
-        ::posix_spawn_file_actions_adddup2(&actions_, report, report_descriptor);
+        ::posix_spawn_file_actions_adddup2(&actions_, report, kReportDescriptor);
         ::posix_spawn_file_actions_addopen(&actions_, 0, "/dev/null", O_RDONLY, 0);
         ::posix_spawn_file_actions_addopen(&actions_, 1, log.c_str(), O_WRONLY | O_CREAT | O_APPEND,
                                            0600);
         ::posix_spawn_file_actions_adddup2(&actions_, 1, 2);
-        ::posix_spawn_file_actions_addclosefrom_np(&actions_, report_descriptor + 1);
+        ::posix_spawn_file_actions_addclosefrom_np(&actions_, kReportDescriptor + 1);
         ::posix_spawnattr_init(&attributes_);
         ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID | POSIX_SPAWN_SETSIGMASK);
         sigset_t none;
@@ -77,7 +76,7 @@ Status await_report(int pipe) {
     std::string text;
     while (true) {
         pollfd item{pipe, POLLIN, 0};
-        const int ready = ::poll(&item, 1, timeout_ms);
+        const int ready = ::poll(&item, 1, kTimeoutMs);
         if (ready < 0 && errno == EINTR) continue;
         if (ready <= 0) return Error(ErrorCode::timeout, "the spawner does not say that it serves");
         std::array<char, 512> buffer;
@@ -102,13 +101,13 @@ Status launch_spawner(const std::filesystem::path& executable, SpawnerOptions op
     }
     const std::string log = (options.own_directory() / "log").string();
     struct stat info{};
-    const bool long_log = ::stat(log.c_str(), &info) == 0 && info.st_size > max_log;
+    const bool long_log = ::stat(log.c_str(), &info) == 0 && info.st_size > kMaxLog;
     if (long_log && ::truncate(log.c_str(), 0) < 0) return last_error("truncate " + log);
     int ends[2];
     if (::pipe2(ends, O_CLOEXEC) < 0) return last_error("pipe2");
     UniqueFd reading(ends[0]);
     UniqueFd writing(ends[1]);
-    options.report = report_descriptor;
+    options.report = kReportDescriptor;
     std::vector<std::string> arguments = options.to_arguments();
     arguments.insert(arguments.begin(), {"opensandbox", "spawner"});
     FileActions actions(log, writing.get());
@@ -131,12 +130,12 @@ Status retire_spawner(const std::filesystem::path& path) {
         if (!process && errno == ESRCH) return {};
         if (!process) return last_error("open the spawner's process");
     }
-    for (const int signal : {hand_over_signal, SIGKILL}) {
+    for (const int signal : {kHandOverSignal, SIGKILL}) {
         if (auto s = signal_process(process.get(), signal); !s) return s.error().within("spawner");
         pollfd item{process.get(), POLLIN, 0};
         int ready;
         do {
-            ready = ::poll(&item, 1, timeout_ms);
+            ready = ::poll(&item, 1, kTimeoutMs);
         } while (ready < 0 && errno == EINTR);
         if (ready > 0) return {};
     }

@@ -2,7 +2,6 @@
 
 #include "base/log.hpp"
 #include "net/task.hpp"
-#include "runtime/native/server/spawner_launch.hpp"
 
 #include <algorithm>
 #include <chrono>

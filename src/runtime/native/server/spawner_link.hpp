@@ -1,17 +1,32 @@
 #pragma once
 
+#include "base/error.hpp"
 #include "net/stream.hpp"
+#include "runtime/native/records/spawner_options.hpp"
 #include "runtime/native/server/native_runtime.hpp"
 #include "runtime/native/server/spawner_client.hpp"
 
 #include <boost/asio/thread_pool.hpp>
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <set>
 #include <string>
 
 namespace opensandbox::runtime::native {
+
+// The spawner's process (spawner_launch.cpp).
+
+/// Starts `executable` in the role `spawner`, away from this process: its own session, no
+/// descriptor of ours, a log file of its own. Blocks until it serves; the error is its own. Up to
+/// 45 s, since an ending spawner of the same state directory is waited for.
+Status launch_spawner(const std::filesystem::path& executable, SpawnerOptions options);
+
+/// Makes the spawner that listens at `socket` end without its sandboxes, which the next one adopts.
+/// Succeeds when none listens. Blocks until it ended; one that does not is killed after 45 s, which
+/// costs no sandbox either.
+Status retire_spawner(const std::filesystem::path& socket);
 
 /// Keeps a server connected to a spawner: finds the one that runs or starts one, and does so again
 /// when it is lost. Shared with its own coroutines, so that it may be let go at any time.

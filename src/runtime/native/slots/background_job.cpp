@@ -18,7 +18,7 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::size_t max_running = 2;
+constexpr std::size_t kMaxRunning = 2;
 
 [[noreturn]] void run_job(const Host& host, pid_t parent, UniqueFd socket,
                           const BackgroundJobs::Job& job) {
@@ -38,7 +38,7 @@ constexpr std::size_t max_running = 2;
 
 std::uint64_t BackgroundJobs::start(Job job) {
     const std::uint64_t number = ++last_number_;
-    if (running_.size() >= max_running)
+    if (running_.size() >= kMaxRunning)
         waiting_.emplace_back(number, std::move(job));
     else
         launch(number, std::move(job));
@@ -90,7 +90,7 @@ void BackgroundJobs::on_message(std::uint64_t number) {
 }
 
 void BackgroundJobs::start_next() {
-    while (running_.size() < max_running && !waiting_.empty()) {
+    while (running_.size() < kMaxRunning && !waiting_.empty()) {
         auto [number, job] = std::move(waiting_.front());
         waiting_.pop_front();
         launch(number, std::move(job));

@@ -29,7 +29,7 @@ namespace {
 /// What sessions change belongs to the sandbox's writable layer: it ends at the same size and goes
 /// with it, and no snapshot has it.
 Result<UniqueFd> open_session_layer(const Host& host, SlotId slot, pid_t pid) {
-    const auto path = layer_directory(host.slot_directory(slot)) / session_layer;
+    const auto path = layer_directory(host.slot_directory(slot)) / kSessionLayer;
     if (::mkdir(path.c_str(), 0700) < 0 && errno != EEXIST) {
         return last_error("mkdir " + path.string());
     }
@@ -51,12 +51,12 @@ Result<UniqueFd> open_session_layer(const Host& host, SlotId slot, pid_t pid) {
 /// By prlimit() only who has CAP_SYS_RESOURCE may ask, over whoever made the slot.
 Result<rlimit> open_files_of(pid_t pid) {
     const std::string limits = read_file_or_empty("/proc/" + std::to_string(pid) + "/limits");
-    constexpr std::string_view name = "Max open files";
-    const auto line = limits.find(name);
+    constexpr std::string_view kName = "Max open files";
+    const auto line = limits.find(kName);
     if (line == std::string::npos) {
         return Error(ErrorCode::unavailable, "limits of the agent: it has ended");
     }
-    std::istringstream numbers(limits.substr(line + name.size()));
+    std::istringstream numbers(limits.substr(line + kName.size()));
     rlimit found{};
     if (!(numbers >> found.rlim_cur >> found.rlim_max)) {
         return Error(ErrorCode::internal, "limits of the agent: not a number");

@@ -7,7 +7,7 @@ namespace opensandbox::runtime::native {
 namespace {
 
 /// Requests closer together than this are one burst.
-constexpr std::chrono::milliseconds burst_gap{250};
+constexpr std::chrono::milliseconds kBurstGap{250};
 
 }  // namespace
 
@@ -18,7 +18,7 @@ void PoolDemand::configure(PoolSettings settings) {
 }
 
 void PoolDemand::on_take(Time now, std::uint64_t ready, std::uint64_t waiting) {
-    if (now - last_take_ > burst_gap) full_ = ready;
+    if (now - last_take_ > kBurstGap) full_ = ready;
     last_take_ = now;
     // How far the burst went below where it began; what was made meanwhile came in time.
     const std::uint64_t level = full_ + waiting;

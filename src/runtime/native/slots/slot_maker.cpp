@@ -32,9 +32,9 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int blank_timeout_ms = 15'000;
+constexpr int kBlankTimeoutMs = 15'000;
 
-constexpr std::uint64_t slot_namespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
+constexpr std::uint64_t kSlotNamespaces = CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID |
                                           CLONE_NEWNET | CLONE_NEWIPC | CLONE_NEWUTS |
                                           CLONE_NEWCGROUP;
 
@@ -95,7 +95,7 @@ Result<ClonedChild> clone_slot(const Host& host, SlotId slot, int cgroup) {
         for (const std::uint32_t user : host.makers(slot))
             if (act_as(user) == 0) break;
     }
-    auto child = clone_process(slot_namespaces | CLONE_PARENT, cgroup);
+    auto child = clone_process(kSlotNamespaces | CLONE_PARENT, cgroup);
     // In the child nobody of this namespace is known yet: it becomes its own root.
     if (child && child->pid == 0) return child;
     if (act_as(0) < 0) return last_error("become root again");
@@ -106,13 +106,13 @@ Status make_directory(const Host& host, const std::filesystem::path& path) {
     if (::mkdir(path.c_str(), 0700) < 0) return last_error("mkdir " + path.string());
     // The entrypoint's output goes here.
     const UniqueFd output(
-        ::open((path / output_file).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
-    if (!output) return last_error("create " + (path / output_file).string());
+        ::open((path / kOutputFile).c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!output) return last_error("create " + (path / kOutputFile).string());
     const std::uint64_t bytes = host.options.layer_bytes;
     if (bytes == 0) return make_layers(path);
     auto mounted = mount_layer(host.options.state_directory, path, bytes);
     if (!mounted) return mounted.error().within("writable layer");
-    return make_layers(path / layer_mount);
+    return make_layers(path / kLayerMount);
 }
 
 /// Waits until the blank says that it is one.
@@ -120,7 +120,7 @@ Status await_blank(int control) {
     pollfd item{control, POLLIN, 0};
     int ready;
     do {
-        ready = ::poll(&item, 1, blank_timeout_ms);
+        ready = ::poll(&item, 1, kBlankTimeoutMs);
     } while (ready < 0 && errno == EINTR);
     if (ready <= 0) return Error(ErrorCode::timeout, "slot did not become ready");
     auto received = receive_message(control);
@@ -157,9 +157,9 @@ Result<SlotMaker> SlotMaker::open(const Host& host) {
 Status SlotMaker::add_link(SlotId slot, pid_t pid) {
     const std::string name = host_->link_name(slot);
     auto link = routes_.create_veth({.host_name = name,
-                                     .host_mac = host_mac,
+                                     .host_mac = kHostMac,
                                      .peer_name = "eth0",
-                                     .peer_mac = slot_mac,
+                                     .peer_mac = kSlotMac,
                                      .peer_namespace = net::NetworkNamespace::of_process(pid),
                                      .mtu = host_->mtu});
     if (!link) return link.error();
@@ -170,7 +170,7 @@ Status SlotMaker::add_link(SlotId slot, pid_t pid) {
                         .prefix = address.is_v6() ? 128U : 32U,
                         .link = *link,
                         .source = gateway})
-            .add_neighbour(*link, address, slot_mac);
+            .add_neighbour(*link, address, kSlotMac);
     };
     // Without an address nothing is sent, and the firewall lets nothing in. The setting that
     // switches IPv6 off spins in the kernel for as long as others change links.

@@ -11,9 +11,9 @@
 namespace opensandbox::runtime::native {
 
 /// In a slot's directory: the last part of what its entrypoint wrote (agent/stream/output_log.hpp).
-inline constexpr const char* output_file = "output";
+inline constexpr const char* kOutputFile = "output";
 /// Beside it: why gVisor ended under its sandbox; empty when the entrypoint's code says it all.
-inline constexpr const char* gvisor_end_file = "gvisor-end";
+inline constexpr const char* kGvisorEndFile = "gvisor-end";
 
 /// Makes the directories of the writable layers in `path`.
 Status make_layers(const std::filesystem::path& path);

@@ -2,18 +2,14 @@
 
 #include "base/log.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
-#include "runtime/native/ground/layer/discarded_layers.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 
-#include <sys/epoll.h>
 #include <sys/wait.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <span>
 #include <utility>
 
@@ -25,33 +21,28 @@ namespace {
 
 /// A first connection through a link younger than this may stall for a second: the kernel turns
 /// its queue on a little after the link itself.
-constexpr auto maturing_time = 20ms;
+constexpr auto kMaturingTime = 20ms;
 /// Making blanks slows down whoever is being served, so it waits for a pause of this length.
-constexpr auto quiet_time = 5ms;
+constexpr auto kQuietTime = 5ms;
 /// But not longer than this: a steady stream of requests has no pauses. A burst is let through
 /// first, if it has not ended by then either.
-constexpr auto refill_patience = 100ms;
-constexpr auto burst_patience = 1500ms;
+constexpr auto kRefillPatience = 100ms;
+constexpr auto kBurstPatience = 1500ms;
 /// Making a slot is waiting for the kernel more than computing.
-constexpr std::size_t worker_count = 8;
+constexpr std::size_t kWorkerCount = 8;
 /// What a blank takes of the host, and which part of what is free all of them may have.
-constexpr std::uint64_t blank_bytes = 1 << 20;
-constexpr std::uint64_t memory_part = 4;
+constexpr std::uint64_t kBlankBytes = 1 << 20;
+constexpr std::uint64_t kMemoryPart = 4;
 /// So long after the last sandbox of the host's image blanks are still made for it.
-constexpr auto host_image_memory = 10min;
-/// So many slots' files may wait for their removal; those of the next go before it is told.
-constexpr std::size_t most_discarded = 64;
-/// Removing files begins a little after, once for all that went together.
-constexpr auto discard_delay = 100ms;
-constexpr auto discard_retry = 60s;
-constexpr std::uint32_t serial_mask = 0xff'ffff;
+constexpr auto kHostImageMemory = 10min;
+constexpr std::uint32_t kSerialMask = 0xff'ffff;
 
 std::uint64_t available_memory() {
     const std::string text = read_file_or_empty("/proc/meminfo");
-    constexpr std::string_view name = "MemAvailable:";
-    const auto at = text.find(name);
+    constexpr std::string_view kName = "MemAvailable:";
+    const auto at = text.find(kName);
     if (at == std::string::npos) return ~std::uint64_t{0};
-    return std::strtoull(text.c_str() + at + name.size(), nullptr, 10) * 1024;
+    return std::strtoull(text.c_str() + at + kName.size(), nullptr, 10) * 1024;
 }
 
 }  // namespace
@@ -71,32 +62,13 @@ Status SlotPool::start(const std::vector<SlotId>& taken, PoolSettings settings) 
         const std::uint32_t index = (seed + i) % capacity;
         if (!used.contains(index)) free_indexes_.push_back(index);
     }
-    workers_.resize(worker_count);
+    workers_.resize(kWorkerCount);
     for (std::size_t at = 0; at < workers_.size(); ++at) {
         if (auto status = start_worker_at(at); !status) return status;
     }
     if (auto status = start_closer(); !status) return status;
     resize(settings);
-    remove_files_after(discard_delay);
-    return {};
-}
-
-Status SlotPool::start_closer() {
-    closer_ = {};
-    auto worker = start_worker(*host_);
-    if (!worker) return worker.error();
-    closer_ = std::move(*worker);
-    // Nobody waits for it.
-    return check(::fcntl(closer_.socket.get(), F_SETFL, O_NONBLOCK), "fcntl");
-}
-
-Status SlotPool::start_worker_at(std::size_t at) {
-    auto worker = start_worker(*host_);
-    if (!worker) return worker.error();
-    workers_[at] = {};
-    workers_[at].worker = std::move(*worker);
-    workers_[at].watch = loop_->watch(workers_[at].worker.socket.get(), EPOLLIN,
-                                      [this, at](std::uint32_t) { on_worker(at); });
+    remove_files_soon();
     return {};
 }
 
@@ -107,7 +79,7 @@ void SlotPool::resize(PoolSettings settings) {
 
 void SlotPool::tend() {
     demand_.tend(EventLoop::Clock::now());
-    const std::uint64_t memory = available_memory() / memory_part / blank_bytes;
+    const std::uint64_t memory = available_memory() / kMemoryPart / kBlankBytes;
     // What is making comes out of the free addresses already.
     const std::uint64_t room = waiting() + std::min<std::uint64_t>(memory, free_indexes_.size());
     demand_.limit(static_cast<std::uint32_t>(std::min<std::uint64_t>(room, 1000)));
@@ -144,9 +116,9 @@ void SlotPool::lend(std::size_t count) {
 }
 
 std::uint32_t SlotPool::lendable() const {
-    constexpr std::uint32_t most_kept = 8;
+    constexpr std::uint32_t kMostKept = 8;
     const std::uint32_t target = draining_ ? 0 : demand_.target();
-    return target - std::min(target, std::clamp(target / 4, 1U, most_kept));
+    return target - std::min(target, std::clamp(target / 4, 1U, kMostKept));
 }
 
 void SlotPool::take_lent() {
@@ -166,8 +138,8 @@ void SlotPool::serve_takers() {
         auto& queue = takers_.empty() ? ahead_ : takers_;
         if (queue.empty()) return;
         const auto age = now - blanks_.front().ready_at;
-        if (age < maturing_time) {
-            wake_after(maturing_time - age);
+        if (age < kMaturingTime) {
+            wake_after(kMaturingTime - age);
             return;
         }
         SlotParts parts = std::move(blanks_.front().parts);
@@ -220,47 +192,13 @@ void SlotPool::remove(SlotId slot, std::function<void(Status)> done) {
     schedule();
 }
 
-void SlotPool::start_broker(BrokerOrder order) {
-    brokers_.push_back(std::move(order));
-    schedule();
-}
-
-bool SlotPool::start_next_broker(WorkerState& state) {
-    BrokerOrder order = std::move(brokers_.front());
-    brokers_.pop_front();
-    const auto sent =
-        send_message(state.worker.socket.get(), encode(MakeBroker{order.slot, order.pid}),
-                     std::array{order.control.get(), order.agent.get()});
-    if (sent) {
-        state.brokering = std::move(order);
-    } else {
-        order.done(sent.error());
-    }
-    return true;
-}
-
-void SlotPool::finish_broker(WorkerState& state, Result<BrokerParts> parts) {
-    BrokerOrder order = std::move(*state.brokering);
-    state.brokering.reset();
-    order.done(std::move(parts));
-}
-
-/// A slot in which a broker is being started is not removed under it.
-std::deque<SlotPool::Removal>::iterator SlotPool::next_removal() {
-    return std::ranges::find_if(removals_, [&](const Removal& removal) {
-        return std::ranges::none_of(workers_, [&](const WorkerState& state) {
-            return state.brokering && state.brokering->slot == removal.slot;
-        });
-    });
-}
-
 void SlotPool::discard(std::vector<UniqueFd> descriptors) {
     std::erase_if(descriptors, [](const UniqueFd& fd) { return !fd; });
     std::vector<int> numbers;
     for (const UniqueFd& fd : descriptors)
         numbers.push_back(fd.get());
     for (std::span<const int> rest = numbers; !rest.empty() && closer_.socket;) {
-        const auto part = rest.first(std::min(rest.size(), max_descriptors));
+        const auto part = rest.first(std::min(rest.size(), kMaxDescriptors));
         if (send_message(closer_.socket.get(), encode(DoneReply{}), part)) {
             rest = rest.subspan(part.size());
             continue;
@@ -313,7 +251,7 @@ bool SlotPool::refill_due() const {
 
 /// Whether blanks are for the host's image too: that takes a seventh of what making one costs.
 bool SlotPool::wants_usr(EventLoop::Clock::time_point now) const {
-    return !asked_for_images_ || now - host_image_at_ < host_image_memory;
+    return !asked_for_images_ || now - host_image_at_ < kHostImageMemory;
 }
 
 void SlotPool::note_image(bool of_host) {
@@ -325,184 +263,13 @@ void SlotPool::note_image(bool of_host) {
 bool SlotPool::refill_allowed(EventLoop::Clock::time_point now) const {
     if (takers_.size() > coming()) return true;
     if (now < retry_at_) return false;
-    const auto patience = serving_ > 0 ? burst_patience : refill_patience;
+    const auto patience = serving_ > 0 ? kBurstPatience : kRefillPatience;
     if (short_since_ && now - *short_since_ >= patience) return true;
-    return is_quiet(quiet_time);
+    return is_quiet(kQuietTime);
 }
 
-void SlotPool::schedule() {
-    for (WorkerState& state : workers_) {
-        if (!state.busy() && state.worker.socket) start_job(state);
-    }
-}
-
-bool SlotPool::start_job(WorkerState& state) {
-    const auto now = EventLoop::Clock::now();
-    const auto send = [&](const Message& job) {
-        if (auto s = send_message(state.worker.socket.get(), encode(job)); !s) {
-            log::error("worker does not take a job", {{"reason", s.error().message()}});
-        }
-        return true;
-    };
-    if (!brokers_.empty()) return start_next_broker(state);
-    if (refill_due() && refill_allowed(now)) {
-        auto slot = allocate();
-        if (slot) {
-            state.making = *slot;
-            return send(MakeSlot{*slot, wants_usr(now)});
-        }
-        fail_takers(slot.error());
-    }
-    const auto removing = static_cast<std::size_t>(std::ranges::count_if(
-        workers_, [](const WorkerState& other) { return other.removing.has_value(); }));
-    const auto removal = next_removal();
-    if (removal != removals_.end() && removing + 1 < workers_.size()) {
-        state.removing = std::move(*removal);
-        removals_.erase(removal);
-        return send(RemoveSlot{state.removing->slot, discarded_ >= most_discarded});
-    }
-    if (refill_due()) wake_after(std::max<EventLoop::Clock::duration>(quiet_time, retry_at_ - now));
-    return false;
-}
-
-void SlotPool::on_worker(std::size_t at) {
-    WorkerState& state = workers_[at];
-    auto received = receive_message(state.worker.socket.get());
-    if (!received || received->closed) return on_worker_death(at);
-    auto message = decode(received->bytes);
-    if (!message) return on_worker_death(at);
-    if (auto* broker = std::get_if<BrokerMade>(&*message)) {
-        if (received->descriptors.size() != 1 || !state.brokering) return on_worker_death(at);
-        BrokerParts parts;
-        parts.pid = broker->pid;
-        parts.pidfd = std::move(received->descriptors[0]);
-        finish_broker(state, std::move(parts));
-        return schedule();
-    }
-    if (auto* made = std::get_if<SlotMade>(&*message)) {
-        const std::size_t count = received->descriptors.size();
-        if ((count != 4 && count != 5) || !state.making) return on_worker_death(at);
-        SlotParts parts;
-        parts.slot = made->slot;
-        parts.pid = made->pid;
-        parts.control = std::move(received->descriptors[0]);
-        parts.pidfd = std::move(received->descriptors[1]);
-        parts.user_namespace = std::move(received->descriptors[2]);
-        parts.base = std::move(received->descriptors[3]);
-        if (count == 5) parts.usr = std::move(received->descriptors[4]);
-        on_made(state, std::move(parts));
-    } else if (auto* failed = std::get_if<JobFailed>(&*message)) {
-        if (state.brokering)
-            finish_broker(state, failed->error);
-        else if (state.removing)
-            finish_removal(state, failed->error);
-        else
-            on_failed(state, *failed);
-    } else if (std::holds_alternative<SlotRemoved>(*message)) {
-        finish_removal(state, {});
-    }
-    serve_takers();
-    note_level();
-    schedule();
-}
-
-void SlotPool::on_made(WorkerState& state, SlotParts parts) {
-    state.making.reset();
-    failures_ = 0;
-    if (draining_) {
-        (void)signal_process(parts.pidfd.get(), SIGKILL);
-        ::waitpid(parts.pid, nullptr, __WALL);
-        remove(parts.slot, [](const Status&) {});
-        return;
-    }
-    Blank& blank = blanks_.emplace_back();
-    blank.ready_at = EventLoop::Clock::now();
-    blank.death =
-        loop_->watch(parts.pidfd.get(), EPOLLIN,
-                     [this, serial = parts.slot.serial](std::uint32_t) { on_blank_death(serial); });
-    blank.parts = std::move(parts);
-}
-
-void SlotPool::on_failed(WorkerState& state, const JobFailed& failed) {
-    if (!state.making) return;
-    const SlotId slot = *state.making;
-    const Error& error = failed.error;
-    state.making.reset();
-    // What the worker cloned is our child; it was killed.
-    if (failed.pid > 0) ::waitpid(failed.pid, nullptr, __WALL);
-    give_back(slot);
-    ++failures_;
-    // The address of another server on this host: the next may be free.
-    if (error.code() == ErrorCode::conflict && failures_ < 100) return;
-    log::error("cannot make a slot",
-               {{"slot", slot_name(slot)}, {"reason", error.message()}, {"failures", failures_}});
-    // Whoever waits learns the reason; refilling waits longer each time.
-    retry_at_ = EventLoop::Clock::now() +
-                std::min<EventLoop::Clock::duration>(100ms * (1U << std::min(failures_, 8U)), 10s);
-    fail_takers(error.within("slot"));
-}
-
-void SlotPool::finish_removal(WorkerState& state, const Status& status) {
-    if (!state.removing) return;
-    Removal removal = std::move(*state.removing);
-    state.removing.reset();
-    // An address with remains is not used again in this life.
-    if (status) give_back(removal.slot);
-    ++discarded_;
-    remove_files_after(discard_delay);
-    removal.done(status);
-}
-
-/// One process at a time, which may be ended at any moment: the next goes on where it was.
-void SlotPool::remove_files_after(EventLoop::Clock::duration delay) {
-    if (removing_files_) return;
-    removing_files_ = true;
-    loop_->run_after(delay, [this] {
-        const DiscardedLayers discarded(host_->options.sandboxes_directory());
-        const std::size_t count = std::exchange(discarded_, 0);
-        if (!discarded.any()) {
-            removing_files_ = false;
-            return;
-        }
-        discarded_ = count;
-        BackgroundJobs::Job job;
-        job.work = [discarded] { return discarded.remove(); };
-        job.done = [this, count](const Status& status) { on_files_removed(count, status); };
-        jobs_.start(std::move(job));
-    });
-}
-
-void SlotPool::on_files_removed(std::size_t count, const Status& status) {
-    removing_files_ = false;
-    discarded_ -= std::min(discarded_, count);
-    if (!status) {
-        log::error("files of ended sandboxes stay", {{"reason", status.error().message()}});
-        return remove_files_after(discard_retry);
-    }
-    const DiscardedLayers discarded(host_->options.sandboxes_directory());
-    if (discarded.any()) remove_files_after(discard_delay);
-}
-
-void SlotPool::on_worker_death(std::size_t at) {
-    WorkerState& state = workers_[at];
-    log::error("a worker died; another takes its place", {{"pid", state.worker.pid}});
-    state.watch.reset();
-    ::kill(state.worker.pid, SIGKILL);
-    ::waitpid(state.worker.pid, nullptr, 0);
-    // Half a slot is removed like a whole one.
-    if (state.making) removals_.push_back({*state.making, [](const Status&) {}});
-    if (state.removing) removals_.push_front(std::move(*state.removing));
-    if (state.brokering) {
-        finish_broker(state, Error(ErrorCode::internal, "a worker of the server died"));
-    }
-    state = {};
-    if (auto status = start_worker_at(at); !status) {
-        log::error("cannot start a worker", {{"reason", status.error().message()}});
-        loop_->run_after(1s, [this, at] {
-            if (!workers_[at].worker.socket && start_worker_at(at)) schedule();
-        });
-    }
-    schedule();
+void SlotPool::refill_later(EventLoop::Clock::time_point now) {
+    wake_after(std::max<EventLoop::Clock::duration>(kQuietTime, retry_at_ - now));
 }
 
 void SlotPool::on_blank_death(std::uint32_t serial) {
@@ -530,7 +297,7 @@ Result<SlotId> SlotPool::allocate() {
     slot.index = free_indexes_.front();
     free_indexes_.pop_front();
     do {
-        last_serial_ = (last_serial_ + 1) & serial_mask;
+        last_serial_ = (last_serial_ + 1) & kSerialMask;
     } while (!serials_.insert(last_serial_).second);
     slot.serial = last_serial_;
     return slot;

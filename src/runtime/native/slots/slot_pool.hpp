@@ -110,6 +110,7 @@ class SlotPool {
     [[nodiscard]] bool refill_due() const;
     [[nodiscard]] bool wants_usr(EventLoop::Clock::time_point now) const;
     [[nodiscard]] bool refill_allowed(EventLoop::Clock::time_point now) const;
+    void refill_later(EventLoop::Clock::time_point now);
     void note_level();
     void retire_surplus();
     void serve_takers();
@@ -123,6 +124,7 @@ class SlotPool {
     [[nodiscard]] std::deque<Removal>::iterator next_removal();
     void finish_removal(WorkerState& state, const Status& status);
     void on_blank_death(std::uint32_t serial);
+    void remove_files_soon();
     void remove_files_after(EventLoop::Clock::duration delay);
     void on_files_removed(std::size_t count, const Status& status);
     void wake_after(EventLoop::Clock::duration delay);

@@ -10,9 +10,9 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto warm_burst_gap = 250ms;
+constexpr auto kWarmBurstGap = 250ms;
 /// Starting programs is work for a processor; the rest of the host goes on.
-constexpr std::uint32_t max_making = 2;
+constexpr std::uint32_t kMaxMaking = 2;
 
 /// The request without what may differ between sandboxes of one warm slot. Whatever a request has
 /// beside these makes another kind of slot, so that nothing is ever taken for the same by mistake.
@@ -65,7 +65,7 @@ WarmSlots::Image* WarmSlots::add(const std::string& key, CreateRequest request) 
         found->second.request = std::move(request);
         return &found->second;
     }
-    if (images_.size() >= max_images) return nullptr;
+    if (images_.size() >= kMaxImages) return nullptr;
     Image& image = images_[key];
     image.demand.configure(request.warm_pool);
     image.request = std::move(request);
@@ -105,7 +105,7 @@ void WarmSlots::clear() {
 WarmSlots::Image* WarmSlots::add_mounted(const std::string& key, CreateRequest request, Time now) {
     const auto found = images_.find(key);
     if (found != images_.end()) return &found->second;
-    if (images_.size() >= max_images) {
+    if (images_.size() >= kMaxImages) {
         auto oldest = images_.end();
         for (auto it = images_.begin(); it != images_.end(); ++it) {
             const Image& image = it->second;
@@ -140,7 +140,7 @@ std::optional<SlotId> WarmSlots::take(const CreateRequest& request, Time now) {
     Image* image = mounted ? add_mounted(key, std::move(base), now) : add(key, std::move(base));
     if (!known && images_.contains(key)) forget_predecessors(key);
     if (!image) return std::nullopt;
-    if (now - image->last_take > warm_burst_gap) image->missed = 0;
+    if (now - image->last_take > kWarmBurstGap) image->missed = 0;
     image->last_take = now;
     image->demand.on_take(now, image->ready.size(), image->missed + 1);
     if (image->ready.empty()) {
@@ -158,7 +158,7 @@ std::optional<WarmSlots::Order> WarmSlots::next(Time now, bool quiet) {
     std::uint32_t making = 0;
     for (const auto& [key, image] : images_)
         making += image.making;
-    if (making >= max_making) return std::nullopt;
+    if (making >= kMaxMaking) return std::nullopt;
     std::pair<const std::string, Image>* next = nullptr;
     for (auto& item : images_) {
         if (!wants_more(item.second, now) || (item.second.is_mounted() && !quiet)) continue;

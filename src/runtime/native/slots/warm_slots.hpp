@@ -23,7 +23,7 @@ class WarmSlots {
   public:
     using Time = std::chrono::steady_clock::time_point;
 
-    static constexpr std::size_t max_images = 32;
+    static constexpr std::size_t kMaxImages = 32;
 
     /// Exactly these from now on, as a server wants it. Returns ready slots that are of no use now.
     std::vector<SlotId> keep(std::vector<CreateRequest> images);

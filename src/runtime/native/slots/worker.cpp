@@ -21,8 +21,8 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int worker_descriptor = 3;
-constexpr int niceness = 5;
+constexpr int kWorkerDescriptor = 3;
+constexpr int kNiceness = 5;
 
 std::filesystem::path worker_lock(const SpawnerOptions& options) {
     return options.own_directory() / "workers";
@@ -32,20 +32,20 @@ void step_back() {
     // Slots must be able to come back to where others are; without the privilege for that, nobody
     // leaves.
     ::setpriority(PRIO_PROCESS, 0, 1);
-    if (::setpriority(PRIO_PROCESS, 0, 0) == 0) ::setpriority(PRIO_PROCESS, 0, niceness);
+    if (::setpriority(PRIO_PROCESS, 0, 0) == 0) ::setpriority(PRIO_PROCESS, 0, kNiceness);
 }
 
 void make(SlotMaker& maker, SlotId slot, bool usr) {
     auto made = maker.make(slot, usr);
     if (!made) {
-        (void)send_message(worker_descriptor,
+        (void)send_message(kWorkerDescriptor,
                            encode(JobFailed{slot, maker.cloned(), made.error()}));
         return;
     }
     std::vector<int> descriptors{made->control.get(), made->pidfd.get(), made->user_namespace.get(),
                                  made->base.get()};
     if (made->usr) descriptors.push_back(made->usr.get());
-    (void)send_message(worker_descriptor, encode(SlotMade{slot, made->pid}), descriptors);
+    (void)send_message(kWorkerDescriptor, encode(SlotMade{slot, made->pid}), descriptors);
 }
 
 /// The one job that comes with descriptors.
@@ -55,10 +55,10 @@ void start(const Host& host, int program, const MakeBroker& job,
     auto started =
         start_broker(host, program, job.slot, descriptors[0].get(), descriptors[1].get(), job.pid);
     if (!started) {
-        (void)send_message(worker_descriptor, encode(JobFailed{job.slot, 0, started.error()}));
+        (void)send_message(kWorkerDescriptor, encode(JobFailed{job.slot, 0, started.error()}));
         return;
     }
-    (void)send_message(worker_descriptor, encode(BrokerMade{job.slot, started->pid}),
+    (void)send_message(kWorkerDescriptor, encode(BrokerMade{job.slot, started->pid}),
                        std::array{started->pidfd.get()});
 }
 
@@ -66,10 +66,10 @@ void remove(SlotMaker& maker, SlotId slot, bool files) {
     if (auto status = maker.remove(slot, files); !status) {
         log::error("remains of a sandbox stay behind",
                    {{"slot", slot_name(slot)}, {"reason", status.error().message()}});
-        (void)send_message(worker_descriptor, encode(JobFailed{slot, 0, status.error()}));
+        (void)send_message(kWorkerDescriptor, encode(JobFailed{slot, 0, status.error()}));
         return;
     }
-    (void)send_message(worker_descriptor, encode(SlotRemoved{slot}));
+    (void)send_message(kWorkerDescriptor, encode(SlotRemoved{slot}));
 }
 
 [[noreturn]] void run_worker(const Host& host, UniqueFd socket) {
@@ -80,7 +80,7 @@ void remove(SlotMaker& maker, SlotId slot, bool files) {
         ::_exit(1);
     }
     while (true) {
-        auto received = receive_message(worker_descriptor);
+        auto received = receive_message(kWorkerDescriptor);
         if (!received || received->closed) ::_exit(0);
         auto message = decode(received->bytes);
         if (!message) ::_exit(1);
@@ -94,11 +94,11 @@ void remove(SlotMaker& maker, SlotId slot, bool files) {
 }  // namespace
 
 Result<int> become_worker(const Host& host, UniqueFd socket) {
-    if (socket.get() != worker_descriptor) {
-        ::dup3(socket.get(), worker_descriptor, O_CLOEXEC);
+    if (socket.get() != kWorkerDescriptor) {
+        ::dup3(socket.get(), kWorkerDescriptor, O_CLOEXEC);
     }
     (void)socket.release();
-    ::close_range(worker_descriptor + 1, ~0U, 0);
+    ::close_range(kWorkerDescriptor + 1, ~0U, 0);
     for (int number = 1; number < NSIG; ++number)
         ::signal(number, SIG_DFL);
     // It ends with its socket, once what it was doing is done.
@@ -112,7 +112,7 @@ Result<int> become_worker(const Host& host, UniqueFd socket) {
     // Held until the process ends.
     (void)lock.release();
     step_back();
-    return worker_descriptor;
+    return kWorkerDescriptor;
 }
 
 Result<Worker> start_worker(const Host& host) {

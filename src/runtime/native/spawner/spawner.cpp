@@ -24,12 +24,12 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr std::size_t max_peers = 16;
+constexpr std::size_t kMaxPeers = 16;
 /// Without server and sandboxes it stays this long, so that a restart of the server finds it.
-constexpr auto idle_time = 3s;
+constexpr auto kIdleTime = 3s;
 /// Figures are for people: telling them must not cost a request anything.
-constexpr auto figures_interval = 100ms;
-constexpr auto tend_interval = 500ms;
+constexpr auto kFiguresInterval = 100ms;
+constexpr auto kTendInterval = 500ms;
 
 /// Until a server says what it wants.
 PoolSettings fixed_pool(std::uint32_t size) {
@@ -83,7 +83,7 @@ Status Spawner::start() {
                 log::error("sandboxes lose their network", {{"reason", s.error().message()}});
             }
             // Only another spawner, which begins in the host's network namespace, can start one.
-            ::kill(::getpid(), hand_over_signal);
+            ::kill(::getpid(), kHandOverSignal);
         });
     }
     accept_watch_ = loop_->watch(socket_.get(), EPOLLIN, [this](std::uint32_t) { on_connect(); });
@@ -136,19 +136,19 @@ Spawner::End Spawner::run(int signals) {
     auto needed_at = EventLoop::Clock::now();
     auto tended_at = needed_at;
     while (received == 0) {
-        loop_->run_once(announce_figures() ? tend_interval : figures_interval);
+        loop_->run_once(announce_figures() ? kTendInterval : kFiguresInterval);
         const auto now = EventLoop::Clock::now();
-        if (now - tended_at > tend_interval) {
+        if (now - tended_at > kTendInterval) {
             tended_at = now;
             pool_.tend();
             sandboxes_.tend_warm();
         }
         if (needed()) needed_at = now;
-        if (now - needed_at > idle_time) break;
+        if (now - needed_at > kIdleTime) break;
     }
     accept_watch_.reset();
     ::unlink(host_->options.socket_path().c_str());
-    if (received == hand_over_signal) {
+    if (received == kHandOverSignal) {
         hand_over();
         return End::handed_over;
     }
@@ -190,7 +190,7 @@ void Spawner::end_everything() {
 void Spawner::on_connect() {
     UniqueFd fd(::accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!fd) return;
-    if (!same_user(fd.get()) || peers_.size() >= max_peers) {
+    if (!same_user(fd.get()) || peers_.size() >= kMaxPeers) {
         log::warn("a connection to the spawner was refused");
         return;
     }
@@ -233,10 +233,10 @@ void Spawner::on_message(const std::shared_ptr<Connection>& peer) {
 }
 
 void Spawner::greet(const std::shared_ptr<Connection>& peer, const Hello& hello) {
-    send(peer, HelloReply{protocol_version, kSpawnerProgram, host_->range.to_string(),
+    send(peer, HelloReply{kProtocolVersion, kSpawnerProgram, host_->range.to_string(),
                           host_->options.address_range6, host_->options.publish_host,
                           host_->options.runsc, host_->off});
-    if (hello.version != protocol_version) return;
+    if (hello.version != kProtocolVersion) return;
     peer->greeted = true;
     PoolSettings pool = hello.pool;
     pool.size = std::min(pool.size, 1000U);
@@ -304,9 +304,9 @@ void Spawner::take_snapshot(const std::shared_ptr<Connection>& peer,
 
 void Spawner::send_text(const Peer& peer, std::uint64_t request, Result<std::string> text) {
     if (!text) return send(peer, FailedReply{request, text.error()});
-    constexpr std::size_t piece = 64 * 1024;
-    for (std::size_t at = 0; at < text->size(); at += piece)
-        send(peer, TextReply{request, text->substr(at, piece)});
+    constexpr std::size_t kPiece = 64 * 1024;
+    for (std::size_t at = 0; at < text->size(); at += kPiece)
+        send(peer, TextReply{request, text->substr(at, kPiece)});
     send(peer, DoneReply{request});
 }
 
@@ -335,7 +335,7 @@ bool Spawner::announce_figures() {
         return true;
     }
     const auto now = EventLoop::Clock::now();
-    if (now - told_at_ < figures_interval) return false;
+    if (now - told_at_ < kFiguresInterval) return false;
     told_at_ = now;
     // A copy, since a peer that is gone is taken off the list.
     for (const auto& peer : std::list(peers_)) {

@@ -76,4 +76,7 @@ class Spawner {
     EventLoop::Clock::time_point told_at_{};
 };
 
+/// The hidden role `spawner`: parent of all sandboxes, started by the runtime, outlives it.
+int spawner_main(int argc, char** argv);
+
 }  // namespace opensandbox::runtime::native

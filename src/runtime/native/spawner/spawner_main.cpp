@@ -1,5 +1,3 @@
-#include "runtime/native/spawner/spawner_main.hpp"
-
 #include "base/descriptor_limit.hpp"
 #include "base/log.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
@@ -66,7 +64,7 @@ Result<UniqueFd> take_signals() {
     sigemptyset(&set);
     sigaddset(&set, SIGTERM);
     sigaddset(&set, SIGINT);
-    sigaddset(&set, hand_over_signal);
+    sigaddset(&set, kHandOverSignal);
     ::sigprocmask(SIG_BLOCK, &set, nullptr);
     ::signal(SIGPIPE, SIG_IGN);
     ::signal(SIGHUP, SIG_IGN);

@@ -1,6 +1,6 @@
 #include "agent/isolated/config.hpp"
 #include "agent/isolated/request.hpp"
-#include "agent/isolated/shell_script.hpp"
+#include "agent/isolated/run.hpp"
 #include "agent/isolated/text_diff.hpp"
 #include "agent/isolated/walls.hpp"
 #include "unit/agent/printable.hpp"

@@ -1,4 +1,4 @@
-#include "agent/api/proxy_routes.hpp"
+#include "agent/api/routes.hpp"
 #include "agent/command/request.hpp"
 #include "agent/process/accounts.hpp"
 #include "agent/process/environment_file.hpp"

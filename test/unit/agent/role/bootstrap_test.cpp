@@ -1,5 +1,3 @@
-#include "agent/role/bootstrap.hpp"
-
 #include "agent/api/agent.hpp"
 #include "agent/ground/clone3_filter.hpp"
 #include "agent/ground/log_file.hpp"

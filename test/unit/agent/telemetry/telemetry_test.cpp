@@ -1,5 +1,6 @@
+#include "agent/telemetry/telemetry.hpp"
+
 #include "agent/telemetry/measurements.hpp"
-#include "agent/telemetry/settings.hpp"
 #include "agent/telemetry/system.hpp"
 #include "json/document.hpp"
 #include "support/http_client_fixture.hpp"

@@ -102,9 +102,9 @@ inline Awaitable<std::string> ask_udp(
     auto socket = std::make_shared<udp::socket>(executor, server.protocol());
     socket->connect(server);
     net::Deadline deadline(executor, patience, [socket] { socket->close(); });
-    co_await socket->async_send(asio::buffer(message), as_tuple);
+    co_await socket->async_send(asio::buffer(message), kAsTuple);
     std::string buffer(65536, '\0');
-    auto [failed, size] = co_await socket->async_receive(asio::buffer(buffer), as_tuple);
+    auto [failed, size] = co_await socket->async_receive(asio::buffer(buffer), kAsTuple);
     if (failed) co_return std::string();
     buffer.resize(size);
     co_return buffer;

@@ -90,10 +90,10 @@ class Host {
     std::array<int, 2> links_{};
 };
 
-UniqueFd bound(const TestNamespace& space, int type, std::uint16_t port) {
+UniqueFd bound(const TestNamespace& space, int type, std::uint16_t kPort) {
     return space.run([&] {
         // Both families on one socket.
-        const udp::endpoint any(asio::ip::address_v6::any(), port);
+        const udp::endpoint any(asio::ip::address_v6::any(), kPort);
         UniqueFd fd(::socket(AF_INET6, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
         REQUIRE(fd.get() >= 0);
         const int off = 0;
@@ -107,11 +107,11 @@ UniqueFd bound(const TestNamespace& space, int type, std::uint16_t port) {
 /// The kernel may lose what is sent over a link that is just coming up.
 Awaitable<std::optional<std::string>> asked(udp::socket& datagrams, std::string message) {
     for (int turn = 0; turn < 40; ++turn) {
-        co_await datagrams.async_send(asio::buffer(message), as_tuple);
+        co_await datagrams.async_send(asio::buffer(message), kAsTuple);
         std::string buffer(4096, '\0');
         net::Deadline patience(datagrams.get_executor(), std::chrono::milliseconds(500),
                                [&] { datagrams.cancel(); });
-        auto [failed, size] = co_await datagrams.async_receive(asio::buffer(buffer), as_tuple);
+        auto [failed, size] = co_await datagrams.async_receive(asio::buffer(buffer), kAsTuple);
         patience.disarm();
         if (!failed) co_return buffer.substr(0, size);
     }
@@ -131,14 +131,14 @@ TEST_CASE("dns proxy: sandboxes of a host are told apart by their links, each wi
     };
     f.gate->rules[{host.link(1), "web.example"}] = false;
     f.start();
-    constexpr std::uint16_t port = 5353;
-    REQUIRE(f.proxy->serve_udp(bound(host.space(), SOCK_DGRAM, port), by_link));
-    REQUIRE(f.proxy->serve_tcp(bound(host.space(), SOCK_STREAM, port), by_link));
+    constexpr std::uint16_t kPort = 5353;
+    REQUIRE(f.proxy->serve_udp(bound(host.space(), SOCK_DGRAM, kPort), by_link));
+    REQUIRE(f.proxy->serve_tcp(bound(host.space(), SOCK_STREAM, kPort), by_link));
     const std::string message = query("web.example");
     f.loop.run([&]() -> Awaitable<void> {
         for (const auto& gateway : {Host::gateway4(), Host::gateway6()}) {
             for (int sandbox = 0; sandbox < 2; ++sandbox) {
-                const udp::endpoint there(gateway, port);
+                const udp::endpoint there(gateway, kPort);
                 const int expected = sandbox == 0 ? 0 : 3;
                 udp::socket datagrams(f.loop.executor(), there.protocol(),
                                       host.connected(sandbox, there, SOCK_DGRAM).release());

@@ -112,7 +112,7 @@ TEST_CASE("dns proxy: queries that wait are bounded for each client") {
         udp::socket socket(f.loop.executor(), udp::v4());
         socket.connect(f.endpoint);
         for (const char* name : {"a.example", "b.example", "c.example", "d.example"})
-            co_await socket.async_send(asio::buffer(query(name)), as_tuple);
+            co_await socket.async_send(asio::buffer(query(name)), kAsTuple);
         while (f.statistics().overload_dropped < 2)
             co_await net::sleep_for(std::chrono::milliseconds(2));
         // Over TCP there is no dropping without a word.

@@ -19,7 +19,7 @@ namespace opensandbox::egress::dns::test {
 
 using asio::ip::udp;
 
-inline constexpr auto as_tuple = asio::as_tuple(asio::use_awaitable);
+inline constexpr auto kAsTuple = asio::as_tuple(asio::use_awaitable);
 
 /// What a scripted server got.
 struct Asked {
@@ -110,11 +110,11 @@ class ScriptedServer {
         while (true) {
             udp::endpoint client;
             auto [failed, size] =
-                co_await state->udp.async_receive_from(asio::buffer(buffer), client, as_tuple);
+                co_await state->udp.async_receive_from(asio::buffer(buffer), client, kAsTuple);
             if (failed) co_return;
             const auto replies = answers(*state, buffer.substr(0, size), false);
             for (const std::string& reply : replies)
-                co_await state->udp.async_send_to(asio::buffer(reply), client, as_tuple);
+                co_await state->udp.async_send_to(asio::buffer(reply), client, kAsTuple);
         }
     }
     static Awaitable<void> serve_tcp(std::shared_ptr<State> state) {

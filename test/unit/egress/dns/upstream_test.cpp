@@ -6,7 +6,7 @@ using namespace opensandbox::egress::dns::test;
 
 namespace {
 
-constexpr std::chrono::milliseconds patience{3000};
+constexpr std::chrono::milliseconds kPatience{3000};
 
 UpstreamQuestion question(std::string_view name, std::uint16_t type = codec::kTypeA) {
     UpstreamQuestion made;
@@ -17,7 +17,7 @@ UpstreamQuestion question(std::string_view name, std::uint16_t type = codec::kTy
 
 /// Asks once and returns the first address of the answer, or what went wrong.
 Awaitable<std::string> ask(std::shared_ptr<Upstream> upstream, std::string_view name,
-                           std::chrono::milliseconds timeout = patience) {
+                           std::chrono::milliseconds timeout = kPatience) {
     const UpstreamQuestion asked = question(name);
     auto answer = co_await Upstream::ask(upstream, asked, timeout);
     if (!answer) co_return "error: " + std::string(to_string(answer.error().code()));
@@ -161,7 +161,7 @@ TEST_CASE("dns upstream: huge answers pass whole") {
     });
     f.loop.run([&]() -> Awaitable<void> {
         const auto asked = question("a.example", codec::kTypeTxt);
-        auto answer = co_await Upstream::ask(f.upstream(), asked, patience);
+        auto answer = co_await Upstream::ask(f.upstream(), asked, kPatience);
         REQUIRE(answer);
         CHECK(answer->answers.size() == 230);
     });

@@ -130,8 +130,8 @@ TEST_CASE("protocols other than TCP, UDP and ICMP do not leave, even to learned 
     must(table.add(net.a.guarded(), names_only(), keep_all));
     must(table.learn("egra", "x.test", {ip("192.0.2.2")}, {Scope()}, 60s));
     const int refused = net.a.place.run([] {
-        constexpr int gre = 47;
-        const UniqueFd fd(checked(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, gre), "raw"));
+        constexpr int kGre = 47;
+        const UniqueFd fd(checked(::socket(AF_INET, SOCK_RAW | SOCK_CLOEXEC, kGre), "raw"));
         const SocketAddress target("192.0.2.2", 0);
         checked(::connect(fd.get(), target.get(), target.size), "connect");
         checked(static_cast<int>(::send(fd.get(), "\0\0\x08\0payload", 11, 0)), "send");
@@ -167,9 +167,9 @@ TEST_CASE("echo requests follow the policy") {
             return static_cast<int>(answer[20]);  // its type
         });
     };
-    constexpr int echo_reply = 0;
-    constexpr int unreachable = 3;
-    CHECK(ping() == unreachable);
+    constexpr int kEchoReply = 0;
+    constexpr int kUnreachable = 3;
+    CHECK(ping() == kUnreachable);
     must(table.learn("egra", "x.test", {ip("192.0.2.2")}, {Scope()}, 60s));
-    CHECK(ping() == echo_reply);
+    CHECK(ping() == kEchoReply);
 }

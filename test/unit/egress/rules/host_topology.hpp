@@ -1,9 +1,9 @@
 #pragma once
 
 #include "egress/rules/host_table.hpp"
-#include "support/catch_result.hpp"
 #include "support/ip_probe.hpp"
 #include "support/veth.hpp"
+#include "unit/egress/rules/test_policies.hpp"
 
 #include <memory>
 #include <string>
@@ -14,8 +14,6 @@
 ///     a 10.77.0.2 fd77::2 --- egra  host lo 10.77.0.1 fd77::1  out --- 192.0.2.2, fd78::2
 ///     b 10.77.0.3 fd77::3 --- egrb       192.0.2.1 fd78::1             and whatever else is named
 namespace opensandbox::test {
-
-namespace rules = egress::rules;
 
 struct EgressSandbox {
     EgressSandbox(const TestNamespace& host, const std::string& name, std::uint8_t number)
@@ -121,28 +119,5 @@ struct EgressTopology {
         return true;
     }
 };
-
-template <class T>
-void must(const Result<T>& result) {
-    if (!result) FAIL(result.error().message());
-}
-
-/// Everything that names were allowed stays so.
-inline bool keep_all(const std::string&, const rules::Scope&) {
-    return true;
-}
-
-inline rules::ScopedPrefix allow(const std::string& address, unsigned length,
-                                 const rules::Scope& scope = {}) {
-    return {rules::Prefix(ip(address), length), scope};
-}
-
-/// Nothing but what names stand for, on all ports.
-inline rules::PolicyRules names_only() {
-    rules::PolicyRules policy;
-    policy.learned_scopes = {rules::Scope()};
-    policy.refuse_private = false;  // The test's outside is such an address in IPv6.
-    return policy;
-}
 
 }  // namespace opensandbox::test

@@ -10,7 +10,7 @@ namespace opensandbox::test {
 
 /// The error of a connected socket once its peer or a router refused something; 0 when none came.
 inline int refusal_on(const UniqueFd& client, const std::string& text) {
-    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_ms);
+    const auto end = std::chrono::steady_clock::now() + std::chrono::milliseconds(kPatienceMs);
     while (std::chrono::steady_clock::now() < end) {
         if (::send(client.get(), text.data(), text.size(), MSG_NOSIGNAL) < 0) {
             // The reset was told with an earlier call, then.

@@ -57,7 +57,7 @@ TEST_CASE("ports are cut at every border of a rule, and a rule is a union of the
     CHECK(parts_of(Scope(), parts).value() == std::vector{Scope()});
     CHECK_FALSE(parts_of(Scope(IPPROTO_TCP, 1, 60), parts).has_value());
     CHECK_FALSE(parts_of(Scope(IPPROTO_UDP, 54), parts).has_value());
-    CHECK_FALSE(parts_of(Scope(Scope::others), parts).has_value());
+    CHECK_FALSE(parts_of(Scope(Scope::kOthers), parts).has_value());
     CHECK(partition({Scope(IPPROTO_TCP, 0, 65535), Scope(IPPROTO_TCP, 443)}).size() == 3);
 }
 

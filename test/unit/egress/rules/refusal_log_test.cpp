@@ -114,9 +114,9 @@ TEST_CASE("a reader that is late is told how much it missed") {
     must(table.add(net.a.guarded(), names_only(), keep_all));
     test_support::Loop loop;
     const auto log = open_log(net, loop.executor());
-    constexpr std::uint64_t sent = 6000;
+    constexpr std::uint64_t kSent = 6000;
     net.a.place.run([] {
-        for (std::uint64_t i = 0; i < sent; ++i) {
+        for (std::uint64_t i = 0; i < kSent; ++i) {
             const SocketAddress target("192.0.2.2", 9000);
             const auto fd = open_socket(target, SOCK_DGRAM);
             checked(static_cast<int>(::sendto(fd.get(), "x", 1, 0, target.get(), target.size)),
@@ -144,8 +144,8 @@ TEST_CASE("a reader that is late is told how much it missed") {
     last = true;
     later.join();
     CHECK(lost > 0);
-    CHECK(read < sent);
-    CHECK(read + lost > sent);
+    CHECK(read < kSent);
+    CHECK(read + lost > kSent);
 }
 
 TEST_CASE("a group of the log has one reader, and a closed log tells no more") {

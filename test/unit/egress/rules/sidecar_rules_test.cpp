@@ -255,10 +255,10 @@ TEST_CASE("nothing leaves with a source that is not the sandbox's, to wherever i
 namespace {
 
 /// A socket of the sandbox, bound to a port of its own choice.
-UniqueFd from_port(const SidecarTopology& net, int type, std::uint16_t port, std::uint32_t mark,
+UniqueFd from_port(const SidecarTopology& net, int type, std::uint16_t kPort, std::uint32_t mark,
                    const std::string& address = "172.30.0.2") {
     return net.box.run([&] {
-        const SocketAddress own(address, port);
+        const SocketAddress own(address, kPort);
         const int family = ip(address).is_v6() ? AF_INET6 : AF_INET;
         UniqueFd fd(checked(::socket(family, type | SOCK_CLOEXEC, 0), "socket"));
         const int on = 1;
@@ -269,8 +269,8 @@ UniqueFd from_port(const SidecarTopology& net, int type, std::uint16_t port, std
     });
 }
 
-int connect_from(const UniqueFd& fd, const std::string& address, int port) {
-    const SocketAddress to(address, port);
+int connect_from(const UniqueFd& fd, const std::string& address, int kPort) {
+    const SocketAddress to(address, kPort);
     return ::connect(fd.get(), to.get(), to.size) == 0 ? 0 : errno;
 }
 
@@ -279,7 +279,7 @@ int connect_from(const UniqueFd& fd, const std::string& address, int port) {
 TEST_CASE("what is left of the sidecar's connections opens nothing for the sandbox") {
     SidecarTopology net;
     auto table = net.open(names_only());
-    constexpr std::uint16_t port = 40007;
+    constexpr std::uint16_t kPort = 40007;
 
     // A server that resets leaves an entry in connection tracking which takes new ones in.
     UniqueFd listener = net.outside.run([] {
@@ -290,13 +290,13 @@ TEST_CASE("what is left of the sidecar's connections opens nothing for the sandb
         return fd;
     });
     {
-        const UniqueFd own = from_port(net, SOCK_STREAM, port, 1);
+        const UniqueFd own = from_port(net, SOCK_STREAM, kPort, 1);
         REQUIRE(connect_from(own, "192.0.2.2", 8000) == 0);
         const UniqueFd accepted(checked(::accept(listener.get(), nullptr, nullptr), "accept"));
         const linger now{1, 0};
         checked(::setsockopt(accepted.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now)), "linger");
     }
-    const UniqueFd stream = from_port(net, SOCK_STREAM, port, 0);
+    const UniqueFd stream = from_port(net, SOCK_STREAM, kPort, 0);
     CHECK(connect_from(stream, "192.0.2.2", 8000) == ECONNREFUSED);
 
     const UniqueFd receiver = net.outside.run([] {
@@ -308,28 +308,28 @@ TEST_CASE("what is left of the sidecar's connections opens nothing for the sandb
     // What comes next there is answered.
     const auto heard = [&] {
         std::array<char, 16> bytes{};
-        const SocketAddress answered("172.30.0.2", port);
+        const SocketAddress answered("172.30.0.2", kPort);
         if (!wait_for(receiver.get(), POLLIN)) return std::string();
         const ssize_t size = ::recv(receiver.get(), bytes.data(), bytes.size(), 0);
         ::sendto(receiver.get(), "answer", 6, 0, answered.get(), answered.size);
         return std::string(bytes.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0)));
     };
     {
-        const UniqueFd own = from_port(net, SOCK_DGRAM, port, 1);
+        const UniqueFd own = from_port(net, SOCK_DGRAM, kPort, 1);
         REQUIRE(connect_from(own, "192.0.2.2", 9000) == 0);
         REQUIRE(::send(own.get(), "own", 3, 0) == 3);
         CHECK(heard() == "own");
         REQUIRE(wait_for(own.get(), POLLIN));
     }
     {
-        const UniqueFd datagrams = from_port(net, SOCK_DGRAM, port, 0);
+        const UniqueFd datagrams = from_port(net, SOCK_DGRAM, kPort, 0);
         REQUIRE(connect_from(datagrams, "192.0.2.2", 9000) == 0);
         (void)::send(datagrams.get(), "tunnel", 6, 0);
     }
     // Both were judged as what begins.
     CHECK(table.refused(rules::Reason::policy).value() == 2);
     // The next that comes is the sidecar's.
-    const UniqueFd own = from_port(net, SOCK_DGRAM, port, 1);
+    const UniqueFd own = from_port(net, SOCK_DGRAM, kPort, 1);
     REQUIRE(connect_from(own, "192.0.2.2", 9000) == 0);
     REQUIRE(::send(own.get(), "after", 5, 0) == 5);
     CHECK(heard() == "after");
@@ -338,7 +338,7 @@ TEST_CASE("what is left of the sidecar's connections opens nothing for the sandb
 TEST_CASE("the sidecar's queries do not follow the redirection of the sandbox's from their port") {
     SidecarTopology net;
     auto table = net.open(names_only());
-    constexpr std::uint16_t port = 40009;
+    constexpr std::uint16_t kPort = 40009;
     const auto family = GENERATE(std::make_tuple("172.30.0.2", "192.0.2.2", "127.0.0.1"),
                                  std::make_tuple("fd30::2", "fd78::2", "::1"));
     const auto& [own, server, here] = family;
@@ -347,21 +347,21 @@ TEST_CASE("the sidecar's queries do not follow the redirection of the sandbox's 
     const Listener proxy_streams(net.box, here, 15353);
     const Listener upstream_streams(net.outside, server, 53);
     {
-        const UniqueFd query = from_port(net, SOCK_DGRAM, port, 0, own);
+        const UniqueFd query = from_port(net, SOCK_DGRAM, kPort, 0, own);
         REQUIRE(connect_from(query, server, 53) == 0);
         REQUIRE(::send(query.get(), "of the sandbox", 14, 0) == 14);
         CHECK(proxy.next() == "of the sandbox");
-        const UniqueFd stream = from_port(net, SOCK_STREAM, port, 0, own);
+        const UniqueFd stream = from_port(net, SOCK_STREAM, kPort, 0, own);
         const linger now{1, 0};
         checked(::setsockopt(stream.get(), SOL_SOCKET, SO_LINGER, &now, sizeof(now)), "linger");
         REQUIRE(connect_from(stream, server, 53) == 0);
         CHECK(proxy_streams.accept_peer() == own);
     }
-    const UniqueFd query = from_port(net, SOCK_DGRAM, port, 1, own);
+    const UniqueFd query = from_port(net, SOCK_DGRAM, kPort, 1, own);
     REQUIRE(connect_from(query, server, 53) == 0);
     REQUIRE(::send(query.get(), "of the sidecar", 14, 0) == 14);
     CHECK(upstream.next() == "of the sidecar");
-    const UniqueFd stream = from_port(net, SOCK_STREAM, port, 1, own);
+    const UniqueFd stream = from_port(net, SOCK_STREAM, kPort, 1, own);
     CHECK(connect_from(stream, server, 53) == 0);
     CHECK(upstream_streams.accept_peer() == own);
 }

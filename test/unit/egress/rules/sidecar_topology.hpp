@@ -1,9 +1,9 @@
 #pragma once
 
 #include "egress/rules/sidecar_table.hpp"
-#include "support/catch_result.hpp"
 #include "support/ip_probe.hpp"
 #include "support/veth.hpp"
+#include "unit/egress/rules/test_policies.hpp"
 
 #include <string>
 
@@ -11,8 +11,6 @@
 ///
 ///     box 172.30.0.2 fd30::2 eth0 --- eth0 172.30.0.1 fd30::1 outside 192.0.2.2, fd78::2, ...
 namespace opensandbox::test {
-
-namespace rules = egress::rules;
 
 struct SidecarTopology {
     TestNamespace box;
@@ -86,23 +84,6 @@ inline int connect_marked(const TestNamespace& place, const std::string& address
         wait_for(fd.get(), POLLOUT);
         return connect_state(fd);
     });
-}
-
-template <class T>
-void must(const Result<T>& result) {
-    if (!result) FAIL(result.error().message());
-}
-
-inline bool keep_all(const std::string&, const rules::Scope&) {
-    return true;
-}
-
-/// Nothing but what names stand for, on all ports.
-inline rules::PolicyRules names_only() {
-    rules::PolicyRules policy;
-    policy.learned_scopes = {rules::Scope()};
-    policy.refuse_private = false;  // The test's outside is such an address in IPv6.
-    return policy;
 }
 
 }  // namespace opensandbox::test

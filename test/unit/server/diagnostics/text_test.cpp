@@ -1,6 +1,4 @@
-#include "server/diagnostics/text.hpp"
-
-#include "server/diagnostics/query.hpp"
+#include "server/diagnostics/pages.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "server/proxy/forwarded.hpp"
+#include "server/proxy/proxy_rules.hpp"
 
 #include <catch2/catch.hpp>
 

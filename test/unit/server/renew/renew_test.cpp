@@ -1,5 +1,4 @@
 #include "server/renew/intent_queue.hpp"
-#include "server/renew/renew_intent.hpp"
 #include "support/catch_result.hpp"
 #include "unit/server/api/app_fixture.hpp"
 

@@ -1,6 +1,5 @@
-#include "server/role/api_key.hpp"
-
 #include "base/state_directory.hpp"
+#include "server/role/startup.hpp"
 #include "support/catch_result.hpp"
 #include "support/scratch_directory.hpp"
 

@@ -1,4 +1,4 @@
-#include "server/role/serve_options.hpp"
+#include "server/role/startup.hpp"
 
 #include <catch2/catch.hpp>
 

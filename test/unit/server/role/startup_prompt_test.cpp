@@ -1,6 +1,5 @@
-#include "server/role/startup_prompt.hpp"
-
 #include "base/unique_fd.hpp"
+#include "server/role/startup.hpp"
 
 #include <catch2/catch.hpp>
 

@@ -1,4 +1,4 @@
-#include "runtime/native/ground/confinement/argument_rules.hpp"
+#include "runtime/native/ground/confinement/seccomp_filter.hpp"
 
 #include <linux/netlink.h>
 #include <linux/seccomp.h>
@@ -22,9 +22,9 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int any = -1;
-constexpr int none = -2;
-constexpr int allow = -1;
+constexpr int kAny = -1;
+constexpr int kNone = -2;
+constexpr int kAllow = -1;
 
 /// Which protocols a call for a socket may name, and what it is answered for others; the first row
 /// of its family and type decides. Kernels load modules for families and protocols that somebody
@@ -36,29 +36,29 @@ struct SocketRow {
     int otherwise;
 };
 
-constexpr std::array socket_rows{
-    SocketRow{AF_UNIX, any, {0, PF_UNIX, none}, EPROTONOSUPPORT},
-    SocketRow{AF_INET, SOCK_STREAM, {0, IPPROTO_TCP, none}, EPROTONOSUPPORT},
+constexpr std::array kSocketRows{
+    SocketRow{AF_UNIX, kAny, {0, PF_UNIX, kNone}, EPROTONOSUPPORT},
+    SocketRow{AF_INET, SOCK_STREAM, {0, IPPROTO_TCP, kNone}, EPROTONOSUPPORT},
     SocketRow{AF_INET, SOCK_DGRAM, {0, IPPROTO_UDP, IPPROTO_ICMP}, EPROTONOSUPPORT},
-    SocketRow{AF_INET, SOCK_RAW, {none, none, none}, EPERM},
-    SocketRow{AF_INET, any, {none, none, none}, ESOCKTNOSUPPORT},
-    SocketRow{AF_INET6, SOCK_STREAM, {0, IPPROTO_TCP, none}, EPROTONOSUPPORT},
+    SocketRow{AF_INET, SOCK_RAW, {kNone, kNone, kNone}, EPERM},
+    SocketRow{AF_INET, kAny, {kNone, kNone, kNone}, ESOCKTNOSUPPORT},
+    SocketRow{AF_INET6, SOCK_STREAM, {0, IPPROTO_TCP, kNone}, EPROTONOSUPPORT},
     SocketRow{AF_INET6, SOCK_DGRAM, {0, IPPROTO_UDP, IPPROTO_ICMPV6}, EPROTONOSUPPORT},
-    SocketRow{AF_INET6, SOCK_RAW, {none, none, none}, EPERM},
-    SocketRow{AF_INET6, any, {none, none, none}, ESOCKTNOSUPPORT},
+    SocketRow{AF_INET6, SOCK_RAW, {kNone, kNone, kNone}, EPERM},
+    SocketRow{AF_INET6, kAny, {kNone, kNone, kNone}, ESOCKTNOSUPPORT},
     // Name resolution and interface listing ask the routing tables. Of the others is audit:
     // shadow's programs go on without it after this answer only.
-    SocketRow{AF_NETLINK, any, {NETLINK_ROUTE, none, none}, EPROTONOSUPPORT},
-    SocketRow{AF_PACKET, any, {none, none, none}, EPERM},
-    SocketRow{any, any, {none, none, none}, EAFNOSUPPORT},
+    SocketRow{AF_NETLINK, kAny, {NETLINK_ROUTE, kNone, kNone}, EPROTONOSUPPORT},
+    SocketRow{AF_PACKET, kAny, {kNone, kNone, kNone}, EPERM},
+    SocketRow{kAny, kAny, {kNone, kNone, kNone}, EAFNOSUPPORT},
 };
 
-constexpr std::array pair_rows{
-    SocketRow{AF_UNIX, any, {0, PF_UNIX, none}, EPROTONOSUPPORT},
-    SocketRow{AF_INET, any, {none, none, none}, EOPNOTSUPP},
-    SocketRow{AF_INET6, any, {none, none, none}, EOPNOTSUPP},
-    SocketRow{AF_NETLINK, any, {none, none, none}, EOPNOTSUPP},
-    SocketRow{any, any, {none, none, none}, EAFNOSUPPORT},
+constexpr std::array kPairRows{
+    SocketRow{AF_UNIX, kAny, {0, PF_UNIX, kNone}, EPROTONOSUPPORT},
+    SocketRow{AF_INET, kAny, {kNone, kNone, kNone}, EOPNOTSUPP},
+    SocketRow{AF_INET6, kAny, {kNone, kNone, kNone}, EOPNOTSUPP},
+    SocketRow{AF_NETLINK, kAny, {kNone, kNone, kNone}, EOPNOTSUPP},
+    SocketRow{kAny, kAny, {kNone, kNone, kNone}, EAFNOSUPPORT},
 };
 
 /// Requests of ioctl for which kernels load modules; the answers of kernels that have none.
@@ -67,7 +67,7 @@ struct RequestRow {
     int answer;
 };
 
-constexpr RequestRow request_rows[] = {
+constexpr RequestRow kRequestRows[] = {
     {TIOCSETD, EPERM},    // line disciplines of terminals
     {SIOCGIFBR, ENOPKG},  // bridges
     {SIOCSIFBR, ENOPKG},   {SIOCBRADDBR, ENOPKG},
@@ -76,7 +76,7 @@ constexpr RequestRow request_rows[] = {
 };
 
 std::uint32_t action(int answer) {
-    if (answer == allow) return SECCOMP_RET_ALLOW;
+    if (answer == kAllow) return SECCOMP_RET_ALLOW;
     return SECCOMP_RET_ERRNO | static_cast<std::uint32_t>(answer);
 }
 
@@ -132,19 +132,19 @@ Rules answer(int with) {
 
 Rules of_protocols(const SocketRow& row) {
     Rules rules;
-    if (row.protocols[0] != none) rules.load(offset_of_argument(2));
+    if (row.protocols[0] != kNone) rules.load(offset_of_argument(2));
     for (const int protocol : row.protocols)
-        if (protocol != none) rules.where(protocol, answer(allow));
+        if (protocol != kNone) rules.where(protocol, answer(kAllow));
     return rules.answer(row.otherwise);
 }
 
 /// Of one family; its last row is for any type.
 Rules of_types(std::span<const SocketRow> rows) {
-    constexpr std::uint32_t type_bits = 0xf;  // the rest are flags
+    constexpr std::uint32_t kTypeBits = 0xf;  // the rest are flags
     Rules rules;
-    if (rows.front().type != any) rules.load(offset_of_argument(1)).mask(type_bits);
+    if (rows.front().type != kAny) rules.load(offset_of_argument(1)).mask(kTypeBits);
     for (const SocketRow& row : rows) {
-        if (row.type == any) return rules.append(of_protocols(row));
+        if (row.type == kAny) return rules.append(of_protocols(row));
         rules.where(row.type, of_protocols(row));
     }
     return rules;
@@ -160,7 +160,7 @@ Rules of_sockets(std::span<const SocketRow> rows) {
             ++length;
         const Rules types = of_types(rows.first(length));
         rows = rows.subspan(length);
-        if (family == any) return rules.append(types);
+        if (family == kAny) return rules.append(types);
         rules.where(family, types);
     }
     return rules;
@@ -169,9 +169,9 @@ Rules of_sockets(std::span<const SocketRow> rows) {
 Rules of_requests() {
     Rules rules;
     rules.load(offset_of_argument(1));
-    for (const RequestRow& row : request_rows)
+    for (const RequestRow& row : kRequestRows)
         rules.where(static_cast<int>(row.request), answer(row.answer));
-    return rules.answer(allow);
+    return rules.answer(kAllow);
 }
 
 /// A pointer that is null.
@@ -184,47 +184,47 @@ Rules where_null(unsigned argument, const Rules& rules) {
 /// The limit of core files stays as it is: at 0 the kernel would start a core_pattern's program, as
 /// root of the host. Programs that set it go on as after success, and get no core file as before.
 Rules of_limits() {
-    constexpr unsigned resource = 1;
-    constexpr unsigned value = 2;
-    constexpr unsigned old = 3;
+    constexpr unsigned kResource = 1;
+    constexpr unsigned kValue = 2;
+    constexpr unsigned kOld = 3;
     Rules of_core;
     // Who sets it and asks for the earlier one cannot be given that: the only one who fails.
-    of_core.append(where_null(value, answer(allow))).append(where_null(old, answer(0)));
+    of_core.append(where_null(kValue, answer(kAllow))).append(where_null(kOld, answer(0)));
     of_core.answer(EPERM);
-    return Rules().load(offset_of_argument(resource)).where(RLIMIT_CORE, of_core).answer(allow);
+    return Rules().load(offset_of_argument(kResource)).where(RLIMIT_CORE, of_core).answer(kAllow);
 }
 
 Rules of_old_limits() {
-    return Rules().load(offset_of_argument(0)).where(RLIMIT_CORE, answer(0)).answer(allow);
+    return Rules().load(offset_of_argument(0)).where(RLIMIT_CORE, answer(0)).answer(kAllow);
 }
 
 /// A new namespace of any kind would bring capabilities back. Of these a broker makes others.
-constexpr std::uint32_t all_namespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
+constexpr std::uint32_t kAllNamespaces = CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS |
                                          CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
-constexpr std::uint32_t broker_lacks = CLONE_NEWUSER | CLONE_NEWCGROUP;
+constexpr std::uint32_t kBrokerLacks = CLONE_NEWUSER | CLONE_NEWCGROUP;
 
 Rules of_clone(FilterScope scope) {
     const bool broker = scope == FilterScope::broker;
     return Rules()
         .load(offset_of_argument(0))
-        .mask(broker ? broker_lacks : all_namespaces)
-        .where(0, answer(allow))
+        .mask(broker ? kBrokerLacks : kAllNamespaces)
+        .where(0, answer(kAllow))
         .answer(EPERM);
 }
 
 /// A thread with a directory of its own.
 Rules of_unshare() {
-    return Rules().load(offset_of_argument(0)).where(CLONE_FS, answer(allow)).answer(EPERM);
+    return Rules().load(offset_of_argument(0)).where(CLONE_FS, answer(kAllow)).answer(EPERM);
 }
 
 Rules of_personality() {
-    constexpr std::uint32_t asked = 0xffffffff;
+    constexpr std::uint32_t kAsked = 0xffffffff;
     Rules rules;
     rules.load(offset_of_argument(0));
     for (const std::uint32_t persona :
          {std::uint32_t{PER_LINUX}, std::uint32_t{PER_LINUX32}, std::uint32_t{UNAME26},
-          std::uint32_t{PER_LINUX32} | UNAME26, std::uint32_t{ADDR_NO_RANDOMIZE}, asked})
-        rules.where(static_cast<int>(persona), answer(allow));
+          std::uint32_t{PER_LINUX32} | UNAME26, std::uint32_t{ADDR_NO_RANDOMIZE}, kAsked})
+        rules.where(static_cast<int>(persona), answer(kAllow));
     return rules.answer(EPERM);
 }
 
@@ -234,8 +234,8 @@ std::vector<sock_filter> argument_rules(FilterScope scope) {
     std::vector<std::pair<long, Rules>> calls{
         {SYS_clone, of_clone(scope)},
         {SYS_personality, of_personality()},
-        {SYS_socket, of_sockets(socket_rows)},
-        {SYS_socketpair, of_sockets(pair_rows)},
+        {SYS_socket, of_sockets(kSocketRows)},
+        {SYS_socketpair, of_sockets(kPairRows)},
         {SYS_ioctl, of_requests()},
         {SYS_prlimit64, of_limits()},
         {SYS_setrlimit, of_old_limits()},

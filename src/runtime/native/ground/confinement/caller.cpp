@@ -173,11 +173,11 @@ Outcome<std::string> Caller::read_bytes(std::uint64_t address, std::size_t size)
 }
 
 Outcome<std::string> Caller::read_text(std::uint64_t address, std::size_t most) const {
-    constexpr std::size_t page = 4096;
+    constexpr std::size_t kPage = 4096;
     std::string out;
     while (out.size() < most) {
         // Up to the end of a page: the next one may not be there.
-        std::size_t size = page - (address + out.size()) % page;
+        std::size_t size = kPage - (address + out.size()) % kPage;
         size = std::min(size, most - out.size());
         auto piece = read_bytes(address + out.size(), size);
         if (!piece) return piece.error();

@@ -23,11 +23,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::array<std::string_view, 5> wanted{"cpu", "memory", "pids", "freezer", "blkio"};
-constexpr std::array<std::string_view, 4> wanted_unified{"cpu", "memory", "pids", "io"};
+constexpr std::array<std::string_view, 5> kWanted{"cpu", "memory", "pids", "freezer", "blkio"};
+constexpr std::array<std::string_view, 4> kWantedUnified{"cpu", "memory", "pids", "io"};
 
 /// Bytes, of version 1.
-constexpr const char* socket_buffers = "67108864";
+constexpr const char* kSocketBuffers = "67108864";
 
 std::vector<std::string> split(std::string_view text, char separator) {
     std::vector<std::string> parts;
@@ -67,21 +67,21 @@ Status enable_controllers(const fs::path& directory, CgroupHierarchy& tree) {
     return {};
 }
 
-constexpr const char* leaf_name = "opensandbox-init";
+constexpr const char* kLeafName = "opensandbox-init";
 
 /// The cgroup of this process in the tree of v2, or the one above where empty_root() moved it away.
 fs::path own_group(const fs::path& mount) {
     for (const std::string& line : split(read_file_or_empty("/proc/self/cgroup"), '\n')) {
         if (!line.starts_with("0::/")) continue;
         fs::path own = mount / line.substr(4);
-        return own.filename() == leaf_name ? own.parent_path() : own;
+        return own.filename() == kLeafName ? own.parent_path() : own;
     }
     return mount;
 }
 
 /// Only the real root may hold processes beside controllers; the root of a container may not.
 void empty_root(const fs::path& root) {
-    const fs::path leaf = root / leaf_name;
+    const fs::path leaf = root / kLeafName;
     ::mkdir(leaf.c_str(), 0755);
     for (int round = 0; round < 10; ++round) {
         auto text = read_file(root / "cgroup.procs");
@@ -99,7 +99,7 @@ Status prepare_unified(CgroupHierarchy& tree, const std::string& group) {
     tree.controllers.clear();
     for (const std::string& name : split(*have, ' ')) {
         const std::string_view bare(name.data(), name.find_last_not_of('\n') + 1);
-        if (std::ranges::find(wanted_unified, bare) != wanted_unified.end())
+        if (std::ranges::find(kWantedUnified, bare) != kWantedUnified.end())
             tree.controllers.emplace(bare);
     }
     auto status = enable_controllers(root, tree);
@@ -199,7 +199,7 @@ std::vector<CgroupHierarchy> find_hierarchies(std::string_view mounts) {
             unified = true;
         } else if (fields[2] == "cgroup") {
             for (const std::string& option : split(fields[3], ',')) {
-                const bool used = std::ranges::find(wanted, option) != wanted.end();
+                const bool used = std::ranges::find(kWanted, option) != kWanted.end();
                 if (used && taken.insert(option).second) tree.controllers.insert(option);
             }
             if (tree.controllers.empty()) continue;
@@ -304,7 +304,7 @@ Result<SlotCgroup> SlotCgroup::make(const CgroupTree& tree, std::string name) {
         // Version 1 counts buffers of sockets apart from memory, and only from here on. Absent
         // where the kernel does not.
         if (!hierarchy.unified && hierarchy.controllers.contains("memory"))
-            (void)write_file(path / "memory.kmem.tcp.limit_in_bytes", socket_buffers);
+            (void)write_file(path / "memory.kmem.tcp.limit_in_bytes", kSocketBuffers);
     }
     return made;
 }

@@ -9,8 +9,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr double micros_in_second = 1e6;
-constexpr double nanos_in_second = 1e9;
+constexpr double kMicrosInSecond = 1e6;
+constexpr double kNanosInSecond = 1e9;
 
 std::optional<std::uint64_t> number_at(std::string_view text) {
     std::uint64_t value = 0;
@@ -53,11 +53,11 @@ void read_cpu(const CgroupHierarchy& tree, const fs::path& path, Usage& usage) {
     if (usage.cpu_seconds) return;
     if (tree.unified) {
         if (const auto micros = number_after(path / "cpu.stat", "usage_usec")) {
-            usage.cpu_seconds = static_cast<double>(*micros) / micros_in_second;
+            usage.cpu_seconds = static_cast<double>(*micros) / kMicrosInSecond;
         }
     } else if (tree.controllers.contains("cpu")) {
         if (const auto nanos = number_in(path / "cpuacct.usage")) {
-            usage.cpu_seconds = static_cast<double>(*nanos) / nanos_in_second;
+            usage.cpu_seconds = static_cast<double>(*nanos) / kNanosInSecond;
         }
     }
 }

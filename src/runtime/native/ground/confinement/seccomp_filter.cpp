@@ -1,8 +1,6 @@
 #include "runtime/native/ground/confinement/seccomp_filter.hpp"
 
-#include "runtime/native/ground/confinement/argument_rules.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
-#include "runtime/native/ground/kernel/system_calls.hpp"
 
 #include <linux/seccomp.h>
 #include <seccomp.h>
@@ -18,11 +16,11 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::uint32_t not_permitted = SECCOMP_RET_ERRNO | EPERM;
-constexpr std::uint32_t no_such_call = SECCOMP_RET_ERRNO | ENOSYS;
+constexpr std::uint32_t kNotPermitted = SECCOMP_RET_ERRNO | EPERM;
+constexpr std::uint32_t kNoSuchCall = SECCOMP_RET_ERRNO | ENOSYS;
 
 /// Mounts, and entering namespaces that the broker made.
-constexpr const char* of_broker[] = {"mount",   "umount2",  "open_tree", "move_mount",   "fsopen",
+constexpr const char* kOfBroker[] = {"mount",   "umount2",  "open_tree", "move_mount",   "fsopen",
                                      "fsmount", "fsconfig", "setns",     "mount_setattr"};
 
 /// Neighbouring numbers that are answered alike, from the first up to the next run's.
@@ -61,7 +59,7 @@ class Answers {
             const int number = ::seccomp_syscall_resolve_name(name);
             if (number < 0) continue;
             const auto at = static_cast<std::size_t>(number);
-            if (at >= actions_.size()) actions_.resize(at + 1, not_permitted);
+            if (at >= actions_.size()) actions_.resize(at + 1, kNotPermitted);
             actions_[at] = SECCOMP_RET_ALLOW;
         }
     }
@@ -72,7 +70,7 @@ class Answers {
             const int number = ::seccomp_syscall_resolve_name(name);
             if (number < 0) continue;
             const auto at = static_cast<std::size_t>(number);
-            if (at < actions_.size()) actions_[at] = no_such_call;
+            if (at < actions_.size()) actions_[at] = kNoSuchCall;
         }
     }
 
@@ -82,7 +80,7 @@ class Answers {
             const std::uint32_t action = actions_[number];
             if (runs.empty() || runs.back().action != action) runs.push_back({number, action});
         }
-        runs.push_back({static_cast<std::uint32_t>(actions_.size()), no_such_call});
+        runs.push_back({static_cast<std::uint32_t>(actions_.size()), kNoSuchCall});
         std::vector<sock_filter> program = tree_of(runs);
         program.insert(program.begin(),
                        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)));
@@ -96,13 +94,13 @@ class Answers {
 std::vector<sock_filter> compile(FilterScope scope) {
     Answers answers;
     answers.allow(allowed_system_calls());
-    if (scope == FilterScope::broker) answers.allow(of_broker);
+    if (scope == FilterScope::broker) answers.allow(kOfBroker);
     answers.lack(absent_system_calls());
     // Another ABI answers as a kernel without it; the numbers of x32 are beyond any.
     std::vector<sock_filter> program{
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, arch)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ::seccomp_arch_native(), 1, 0),
-        BPF_STMT(BPF_RET | BPF_K, no_such_call),
+        BPF_STMT(BPF_RET | BPF_K, kNoSuchCall),
     };
     for (const auto& rest : {argument_rules(scope), answers.program()})
         program.insert(program.end(), rest.begin(), rest.end());

@@ -4,6 +4,7 @@
 
 #include <linux/filter.h>
 
+#include <cstdint>
 #include <span>
 #include <vector>
 
@@ -22,5 +23,25 @@ std::vector<sock_filter> compile_broker_filter();
 /// Installs it in this process for good. Either no_new_privs is set or the caller has
 /// CAP_SYS_ADMIN in its user namespace.
 Status install_seccomp_filter(std::span<const sock_filter> program);
+
+// What the filters are compiled of.
+
+/// System calls that sandboxes may make, most of them whatever the arguments. Not among them, and
+/// so refused: mounts and namespaces; kernel modules, kexec, bpf, tracing of the kernel;
+/// userfaultfd; setting clocks, swap and reboot; handles to files past their paths.
+std::span<const char* const> allowed_system_calls();
+
+/// Refused as by a kernel that lacks them (ENOSYS), since programs have another way then.
+std::span<const char* const> absent_system_calls();
+
+/// Whose filter it is.
+enum class FilterScope : std::uint8_t { sandbox, broker };
+
+/// The part of the filter that decides by arguments, as BPF that goes on with what follows it for
+/// every other call. Of arguments that the kernel takes as 32 bits it looks at those 32, whatever a
+/// program left above them. What it refuses is answered as by a kernel that was built without it
+/// (EAFNOSUPPORT, EPROTONOSUPPORT), which is what programs go on after; EPERM only where a right is
+/// what is missing.
+std::vector<sock_filter> argument_rules(FilterScope scope);
 
 }  // namespace opensandbox::runtime::native

@@ -25,8 +25,8 @@ struct PidfdInfo {
     std::int32_t exit_code;
 };
 static_assert(sizeof(PidfdInfo) == 64);
-constexpr std::uint64_t pidfd_info_exit = 1U << 3;
-constexpr unsigned long pidfd_get_info = _IOWR(0xFF, 11, PidfdInfo);
+constexpr std::uint64_t kPidfdInfoExit = 1U << 3;
+constexpr unsigned long kPidfdGetInfo = _IOWR(0xFF, 11, PidfdInfo);
 
 ProcessEnd from_wait_status(int status) {
     if (WIFSIGNALED(status)) return {-1, WTERMSIG(status)};
@@ -76,8 +76,8 @@ std::optional<ProcessEnd> process_end(int pidfd) {
         return ProcessEnd{-1, info.si_status};
     }
     PidfdInfo answer{};
-    answer.mask = pidfd_info_exit;
-    if (::ioctl(pidfd, pidfd_get_info, &answer) == 0 && (answer.mask & pidfd_info_exit) != 0) {
+    answer.mask = kPidfdInfoExit;
+    if (::ioctl(pidfd, kPidfdGetInfo, &answer) == 0 && (answer.mask & kPidfdInfoExit) != 0) {
         return from_wait_status(answer.exit_code);
     }
     return std::nullopt;

@@ -19,15 +19,15 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr const char* own_path = "/proc/self/exe";
-constexpr int first_kept = 3;
+constexpr const char* kOwnPath = "/proc/self/exe";
+constexpr int kFirstKept = 3;
 /// As tools show it until the new program names itself.
-constexpr const char* shown_name = "opensandbox exec";
+constexpr const char* kShownName = "opensandbox exec";
 /// From linux/memfd.h of 6.3.
-constexpr unsigned executable_memory = 0x10;
+constexpr unsigned kExecutableMemory = 0x10;
 
 Result<UniqueFd> make_executable_memory() {
-    UniqueFd memory(::memfd_create("opensandbox", MFD_CLOEXEC | executable_memory));
+    UniqueFd memory(::memfd_create("opensandbox", MFD_CLOEXEC | kExecutableMemory));
     // Older kernels make no difference.
     if (!memory && errno == EINVAL) memory.reset(::memfd_create("opensandbox", MFD_CLOEXEC));
     if (!memory) return last_error("memory for it");
@@ -35,13 +35,13 @@ Result<UniqueFd> make_executable_memory() {
 }
 
 Result<UniqueFd> copy_own_program() {
-    const UniqueFd file(::open(own_path, O_RDONLY | O_CLOEXEC));
+    const UniqueFd file(::open(kOwnPath, O_RDONLY | O_CLOEXEC));
     if (!file) return last_error("open");
     auto memory = make_executable_memory();
     if (!memory) return memory;
-    constexpr std::size_t piece = 1 << 24;
+    constexpr std::size_t kPiece = 1 << 24;
     ssize_t sent = 0;
-    while ((sent = ::sendfile(memory->get(), file.get(), nullptr, piece)) > 0) {
+    while ((sent = ::sendfile(memory->get(), file.get(), nullptr, kPiece)) > 0) {
     }
     if (sent < 0) return last_error("copy");
     if (::fchmod(memory->get(), 0111) < 0) return last_error("chmod");
@@ -56,7 +56,7 @@ Result<UniqueFd> copy_own_program() {
 
 Result<UniqueFd> open_own_program() {
     const char* what = "own executable";
-    UniqueFd program(::open(own_path, O_PATH | O_CLOEXEC));
+    UniqueFd program(::open(kOwnPath, O_PATH | O_CLOEXEC));
     struct stat info{};
     if (!program || ::fstat(program.get(), &info) < 0) return last_error(what);
     if ((info.st_mode & S_IXOTH) != 0) return program;
@@ -66,7 +66,7 @@ Result<UniqueFd> open_own_program() {
 }
 
 Result<int> keep_for_new_program(std::span<const int> kept, int program) {
-    const int own = first_kept + static_cast<int>(kept.size());
+    const int own = kFirstKept + static_cast<int>(kept.size());
     std::vector<UniqueFd> raised;
     const auto raise = [&](int fd) {
         // Out of the way of where they go.
@@ -77,7 +77,7 @@ Result<int> keep_for_new_program(std::span<const int> kept, int program) {
         if (!raise(fd)) return last_error("duplicate a descriptor");
     if (!raise(program)) return last_error("duplicate a descriptor");
     for (int i = 0; const UniqueFd& fd : raised) {
-        const int at = first_kept + i++;
+        const int at = kFirstKept + i++;
         if (::dup3(fd.get(), at, at == own ? O_CLOEXEC : 0) < 0) return last_error("dup3");
     }
     raised.clear();
@@ -95,7 +95,7 @@ bool await_message(int socket) {
 }
 
 Error start_anew(int program, const char* role) {
-    std::string name = shown_name;
+    std::string name = kShownName;
     std::string word = role;
     char* const arguments[] = {name.data(), word.data(), nullptr};
     char* const environment[] = {nullptr};
@@ -105,7 +105,7 @@ Error start_anew(int program, const char* role) {
 
 bool adopt_descriptors(int count) {
     if (::prctl(PR_SET_DUMPABLE, 0) < 0) return false;
-    for (int fd = first_kept; fd < first_kept + count; ++fd)
+    for (int fd = kFirstKept; fd < kFirstKept + count; ++fd)
         if (::fcntl(fd, F_SETFD, FD_CLOEXEC) < 0) return false;
     return true;
 }

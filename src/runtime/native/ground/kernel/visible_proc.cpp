@@ -19,8 +19,8 @@ Status try_mount() {
     auto child = clone_process(CLONE_NEWUSER | CLONE_NEWNS | CLONE_NEWPID, -1);
     if (!child) return child.error();
     if (child->pid == 0) {
-        constexpr unsigned long quiet = MS_NOSUID | MS_NODEV | MS_NOEXEC;
-        ::_exit(::mount("proc", "/proc", "proc", quiet, nullptr) == 0 ? 0 : errno);
+        constexpr unsigned long kQuiet = MS_NOSUID | MS_NODEV | MS_NOEXEC;
+        ::_exit(::mount("proc", "/proc", "proc", kQuiet, nullptr) == 0 ? 0 : errno);
     }
     int status = 0;
     if (::waitpid(child->pid, &status, __WALL) < 0) return last_error("wait for a process");

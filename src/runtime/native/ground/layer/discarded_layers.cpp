@@ -38,7 +38,7 @@ Status DiscardedLayers::make() const {
 
 Status DiscardedLayers::put_aside(const std::filesystem::path& slot) const {
     if (auto s = make(); !s) return s;
-    for (const char* name : {"u", "w", "u2", "w2", layer_file}) {
+    for (const char* name : {"u", "w", "u2", "w2", kLayerFile}) {
         const auto from = slot / name;
         const auto to = directory_ / (slot.filename().string() + "." + name);
         if (::rename(from.c_str(), to.c_str()) < 0 && errno != ENOENT) {

@@ -1,6 +1,5 @@
-#include "runtime/native/ground/layer/file_copy.hpp"
-
 #include "runtime/native/ground/kernel/kernel.hpp"
+#include "runtime/native/ground/layer/layer_copy.hpp"
 
 #include <linux/fs.h>
 #include <sys/ioctl.h>
@@ -17,15 +16,15 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr std::size_t piece_size = std::size_t{1} << 20;
+constexpr std::size_t kPieceSize = std::size_t{1} << 20;
 
 /// What overlayfs notes in its writable layer about that very place.
 bool belongs_to_upper(std::string_view name) {
-    constexpr std::array<std::string_view, 5> local{"origin", "impure", "nlink", "uuid", "upper"};
+    constexpr std::array<std::string_view, 5> kLocal{"origin", "impure", "nlink", "uuid", "upper"};
     // Where an ordinary user mounted the overlay, user.* stands in for trusted.*.
     for (const std::string_view prefix : {"trusted.overlay.", "user.overlay."}) {
         if (name.starts_with(prefix))
-            return std::ranges::find(local, name.substr(prefix.size())) != local.end();
+            return std::ranges::find(kLocal, name.substr(prefix.size())) != kLocal.end();
     }
     return false;
 }
@@ -108,8 +107,8 @@ Status FileCopy::range(int from, int to, off_t begin, off_t end) {
     }
     std::vector<char> piece;
     while (in < end) {
-        piece.resize(piece_size);
-        const auto wanted = std::min<std::size_t>(piece_size, static_cast<std::size_t>(end - in));
+        piece.resize(kPieceSize);
+        const auto wanted = std::min<std::size_t>(kPieceSize, static_cast<std::size_t>(end - in));
         const ssize_t got = ::pread(from, piece.data(), wanted, in);
         if (got < 0 && errno == EINTR) continue;
         if (got < 0) return last_error("read");

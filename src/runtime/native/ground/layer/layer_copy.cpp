@@ -2,7 +2,6 @@
 
 #include "base/unique_fd.hpp"
 #include "runtime/native/ground/kernel/kernel.hpp"
-#include "runtime/native/ground/layer/file_copy.hpp"
 
 #include <sys/stat.h>
 
@@ -73,9 +72,9 @@ class LayerCopy {
 
   private:
     Status enter(UniqueFd from, UniqueFd to, const struct stat& info) {
-        if (levels_.size() >= max_layer_depth) {
+        if (levels_.size() >= kMaxLayerDepth) {
             return Error(ErrorCode::too_large,
-                         "directories are nested deeper than " + std::to_string(max_layer_depth));
+                         "directories are nested deeper than " + std::to_string(kMaxLayerDepth));
         }
         Level level;
         level.from.reset(::fdopendir(from.get()));
@@ -125,11 +124,11 @@ class LayerCopy {
     }
 
     Status copy_directory(int from, int to, const char* name, const struct stat& info) {
-        constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-        UniqueFd in(::openat(from, name, flags));
+        constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+        UniqueFd in(::openat(from, name, kFlags));
         if (!in) return last_error(path_ + ": open it");
         if (::mkdirat(to, name, 0700) < 0) return last_error(path_ + ": make it");
-        UniqueFd out(::openat(to, name, flags));
+        UniqueFd out(::openat(to, name, kFlags));
         if (!out) return last_error(path_ + ": open its copy");
         return enter(std::move(in), std::move(out), info);
     }
@@ -181,11 +180,11 @@ class LayerCopy {
 
 Status copy_layer(const std::filesystem::path& from, const std::filesystem::path& to,
                   LayerFiles files) {
-    constexpr int flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    UniqueFd in(::open(from.c_str(), flags));
+    constexpr int kFlags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    UniqueFd in(::open(from.c_str(), kFlags));
     if (!in) return last_error("open " + from.string());
     if (::mkdir(to.c_str(), 0700) < 0) return last_error("mkdir " + to.string());
-    UniqueFd out(::open(to.c_str(), flags));
+    UniqueFd out(::open(to.c_str(), kFlags));
     if (!out) return last_error("open " + to.string());
     return LayerCopy(std::move(in), std::move(out), files).run();
 }

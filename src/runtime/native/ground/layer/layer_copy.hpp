@@ -2,12 +2,14 @@
 
 #include "base/error.hpp"
 
+#include <sys/stat.h>
+
 #include <filesystem>
 
 namespace opensandbox::runtime::native {
 
 /// Directories nested deeper than this are refused: each level costs two descriptors.
-inline constexpr std::size_t max_layer_depth = 2'000;
+inline constexpr std::size_t kMaxLayerDepth = 2'000;
 
 /// What a copy need not keep apart.
 enum class LayerFiles : bool {
@@ -22,5 +24,23 @@ enum class LayerFiles : bool {
 /// may write to `from` meanwhile. On failure the caller removes what is there. Blocks.
 Status copy_layer(const std::filesystem::path& from, const std::filesystem::path& to,
                   LayerFiles files = LayerFiles::copied);
+
+/// A part of it: copies the content of regular files, in the cheapest way that works between two
+/// file systems.
+class FileCopy {
+  public:
+    /// `info` is of `from`; `to` is empty. Holes stay holes.
+    Status content(int from, int to, const struct stat& info);
+
+  private:
+    Status range(int from, int to, off_t begin, off_t end);
+
+    // What the file systems refused once is not tried again.
+    bool reflink_ = true;
+    bool in_kernel_ = true;
+};
+
+/// Owner, mode, extended attributes and times; `path` is for messages.
+Status copy_attributes(int from, int to, const struct stat& info, const std::string& path);
 
 }  // namespace opensandbox::runtime::native

@@ -24,9 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int attempts = 64;
-constexpr std::uint64_t stat_block = 512;
-constexpr std::chrono::seconds mkfs_limit{60};
+constexpr int kAttempts = 64;
+constexpr std::uint64_t kStatBlock = 512;
+constexpr std::chrono::seconds kMkfsLimit{60};
 
 Status copy_range(int from, int to, off_t begin, off_t end) {
     std::array<char, 128 << 10> buffer{};
@@ -69,7 +69,7 @@ Result<std::string> attach_loop(const fs::path& image, UniqueFd& keep) {
     if (!file) return last_error("open " + image.string());
     UniqueFd control(::open("/dev/loop-control", O_RDWR | O_CLOEXEC));
     if (!control) return last_error("open /dev/loop-control");
-    for (int round = 0; round < attempts; ++round) {
+    for (int round = 0; round < kAttempts; ++round) {
         const int number = ::ioctl(control.get(), LOOP_CTL_GET_FREE);
         if (number < 0) return last_error("find a loop device");
         const std::string path = "/dev/loop" + std::to_string(number);
@@ -93,7 +93,7 @@ Result<std::string> attach_loop(const fs::path& image, UniqueFd& keep) {
 }  // namespace
 
 fs::path layer_directory(const fs::path& slot) {
-    const fs::path own = slot / layer_mount;
+    const fs::path own = slot / kLayerMount;
     return ::access(own.c_str(), F_OK) == 0 ? own : slot;
 }
 
@@ -115,7 +115,7 @@ Result<fs::path> ensure_layer_template(const fs::path& state_directory, std::uin
     // Nothing is reserved, and a layer does not survive its machine: it needs no journal.
     auto made = run_host_command({"mkfs.ext4", "-q", "-F", "-m", "0", "-O", "^has_journal", "-E",
                                   "lazy_itable_init=1,nodiscard,root_owner=0:0", fresh.string()},
-                                 mkfs_limit);
+                                 kMkfsLimit);
     if (!made && made.error().code() == ErrorCode::not_found) {
         return Error(ErrorCode::unsupported,
                      "limiting the writable layer needs mkfs.ext4 on the host (e2fsprogs)");
@@ -129,8 +129,8 @@ Result<fs::path> ensure_layer_template(const fs::path& state_directory, std::uin
 Status mount_layer(const fs::path& state_directory, const fs::path& slot, std::uint64_t bytes) {
     auto known = ensure_layer_template(state_directory, bytes);
     if (!known) return known.error();
-    const fs::path image = slot / layer_file;
-    const fs::path target = slot / layer_mount;
+    const fs::path image = slot / kLayerFile;
+    const fs::path target = slot / kLayerMount;
     if (auto s = copy_sparse(*known, image); !s) return s;
     UniqueFd device;
     auto path = attach_loop(image, device);
@@ -148,7 +148,7 @@ Status mount_layer(const fs::path& state_directory, const fs::path& slot, std::u
 }
 
 Status unmount_layer(const fs::path& slot) {
-    const fs::path target = slot / layer_mount;
+    const fs::path target = slot / kLayerMount;
     if (::umount2(target.c_str(), MNT_DETACH | UMOUNT_NOFOLLOW) < 0 && errno != ENOENT &&
         errno != EINVAL) {
         return last_error("unmount " + target.string());
@@ -159,7 +159,7 @@ Status unmount_layer(const fs::path& slot) {
 std::optional<std::uint64_t> layer_usage(const fs::path& slot) {
     struct stat outer{};
     struct stat inner{};
-    const fs::path target = slot / layer_mount;
+    const fs::path target = slot / kLayerMount;
     if (::stat(slot.c_str(), &outer) < 0 || ::stat(target.c_str(), &inner) < 0) return std::nullopt;
     struct statvfs info{};
     if (outer.st_dev == inner.st_dev || ::statvfs(target.c_str(), &info) < 0) return std::nullopt;
@@ -177,7 +177,7 @@ std::uint64_t directory_usage(const fs::path& directory, std::size_t most) {
             (S_ISDIR(info.st_mode) || info.st_nlink > 0)) {
             // A file of several names counts once, as near as one can without remembering them.
             const std::uint64_t names = S_ISDIR(info.st_mode) ? 1 : info.st_nlink;
-            bytes += static_cast<std::uint64_t>(info.st_blocks) * stat_block / names;
+            bytes += static_cast<std::uint64_t>(info.st_blocks) * kStatBlock / names;
         }
         entry.increment(error);
     }

@@ -12,8 +12,8 @@
 namespace opensandbox::runtime::native {
 
 /// In a slot's directory: where its file system is mounted, and its file.
-inline constexpr const char* layer_mount = "layer";
-inline constexpr const char* layer_file = "layer.img";
+inline constexpr const char* kLayerMount = "layer";
+inline constexpr const char* kLayerFile = "layer.img";
 
 /// Where the writable layers of a slot are: its directory, or the file system mounted in it.
 std::filesystem::path layer_directory(const std::filesystem::path& slot);

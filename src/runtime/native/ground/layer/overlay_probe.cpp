@@ -16,14 +16,14 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::uint32_t probe_ids = 0x1000'0000;
+constexpr std::uint32_t kProbeIds = 0x1000'0000;
 
 }  // namespace
 
 Status try_overlay(const fs::path& directory, const fs::path& lower, const OverlayKind& kind) {
     UniqueFd user_namespace;
     if (kind.shift_upper || kind.shift_lower) {
-        auto made = make_user_namespace(probe_ids);
+        auto made = make_user_namespace(kProbeIds);
         if (!made) return made.error();
         user_namespace = std::move(*made);
     }
@@ -43,7 +43,7 @@ Status try_overlay(const fs::path& directory, const fs::path& lower, const Overl
     spec.shift_lowers = kind.shift_lower;
     spec.user_attributes = kind.user_attributes;
     spec.base = base->get();
-    spec.id_base = kind.shift_upper ? probe_ids : 0;
+    spec.id_base = kind.shift_upper ? kProbeIds : 0;
     auto overlay = build_overlay(spec);
     return overlay ? Status() : overlay.error();
 }

@@ -21,15 +21,15 @@ using namespace std::chrono_literals;
 
 namespace {
 
-constexpr auto restart_delay = 100ms;
+constexpr auto kRestartDelay = 100ms;
 /// Of the packet filter's log, for refusals; another than a sidecar's in its own namespace.
-constexpr std::uint16_t first_log_group = 1000;
-constexpr std::uint16_t log_groups = 60'000;
+constexpr std::uint16_t kFirstLogGroup = 1000;
+constexpr std::uint16_t kLogGroups = 60'000;
 
 /// Servers that share a host read each their own.
 std::uint16_t log_group(const std::string& tag) {
     const auto number = std::strtoul(tag.c_str(), nullptr, 16);
-    return static_cast<std::uint16_t>(first_log_group + number % log_groups);
+    return static_cast<std::uint16_t>(kFirstLogGroup + number % kLogGroups);
 }
 
 EnforcerStart start_message(const Host& host, const Environment& settings) {
@@ -42,12 +42,13 @@ EnforcerStart start_message(const Host& host, const Environment& settings) {
     start.log_group = log_group(host.tag);
     start.settings = settings;
     // The host's own resolvers, which may be on its loopback, are reached from there alone.
-    constexpr std::string_view upstream = egress::setting::kDnsUpstream;
-    const bool chosen = std::ranges::any_of(
-        settings, [&](const auto& item) { return item.first == upstream && !item.second.empty(); });
+    constexpr std::string_view kUpstream = egress::setting::kDnsUpstream;
+    const bool chosen = std::ranges::any_of(settings, [&](const auto& item) {
+        return item.first == kUpstream && !item.second.empty();
+    });
     if (host.uplink && host.resolver_sockets.port != 0 && !chosen) {
         start.settings.emplace_back(
-            upstream, start.gateway4 + ":" + std::to_string(host.resolver_sockets.port));
+            kUpstream, start.gateway4 + ":" + std::to_string(host.resolver_sockets.port));
     }
     return start;
 }
@@ -218,7 +219,7 @@ void EgressGuard::fail_waiting(const Error& error) {
 void EgressGuard::restart() {
     end_process();
     if (std::exchange(restarting_, true)) return;
-    loop_->run_after(restart_delay, [this] {
+    loop_->run_after(kRestartDelay, [this] {
         restarting_ = false;
         if (!guarded_.empty()) start();
     });

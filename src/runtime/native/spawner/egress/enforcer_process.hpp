@@ -17,4 +17,8 @@ Result<pid_t> start_enforcer(UniqueFd control, const std::filesystem::path& dire
 /// The hidden role `enforcer`: egress control of a spawner's sandboxes, started by it.
 int enforcer_main(int argc, char** argv);
 
+/// Its life (enforcer_service.cpp): does what the spawner says on `control`, until that ends. The
+/// exit code; 1 also when it cannot enforce, which the spawner is told.
+int serve_enforcer(UniqueFd control);
+
 }  // namespace opensandbox::runtime::native

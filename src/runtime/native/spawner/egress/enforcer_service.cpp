@@ -1,15 +1,14 @@
-#include "runtime/native/spawner/egress/enforcer_service.hpp"
-
 #include "base/freed_memory.hpp"
 #include "base/log.hpp"
-#include "egress/host/enforcer.hpp"
-#include "egress/host/request_environment.hpp"
+#include "egress/role/enforcer.hpp"
+#include "egress/role/request_environment.hpp"
 #include "egress/settings/environment.hpp"
 #include "egress/settings/names.hpp"
 #include "egress/settings/values.hpp"
 #include "net/task.hpp"
 #include "runtime/native/ground/message_socket.hpp"
 #include "runtime/native/records/protocol.hpp"
+#include "runtime/native/spawner/egress/enforcer_process.hpp"
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/posix/stream_descriptor.hpp>
@@ -26,7 +25,7 @@ namespace {
 
 using Control = std::shared_ptr<asio::posix::stream_descriptor>;
 /// The process works in the directory that it may write to.
-constexpr const char* own_directory = ".";
+constexpr const char* kOwnDirectory = ".";
 
 /// Waits for a message and its descriptors. An error when the spawner is gone.
 Awaitable<Result<ReceivedMessage>> next_message(Control control) {
@@ -93,7 +92,7 @@ Result<egress::EnforcerSettings> settings_of(const EnforcerStart& start) {
     rules.interceptor_port = start.intercept_port;
     rules.log = egress::rules::LogLimits(start.log_group);
     egress::EnforcerSettings settings(std::move(rules));
-    settings.state_directory = own_directory;
+    settings.state_directory = kOwnDirectory;
     const auto lookup = lookup_in(start.settings);
     auto parsed = egress::parse_environment(lookup, settings.dns);
     if (!parsed) return parsed.error();

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr auto guard_members = [](auto& walker, auto& record) {
+constexpr auto kGuardMembers = [](auto& walker, auto& record) {
     walker.put("id", record.id);
     walker.put("link", record.link);
     walker.put("addresses", record.addresses);
@@ -29,14 +29,14 @@ constexpr auto guard_members = [](auto& walker, auto& record) {
 }  // namespace
 
 std::string format_guard(const GuardRecord& record) {
-    return json::serialize(json::write_fields(record, guard_members));
+    return json::serialize(json::write_fields(record, kGuardMembers));
 }
 
 Result<GuardRecord> parse_guard(std::string_view text) {
     auto document = json::parse(text);
     if (!document) return document.error();
     if (!document->is_object()) return Error(ErrorCode::invalid_argument, "must be an object");
-    auto read = read_record<GuardRecord>(document->get_object(), guard_members);
+    auto read = read_record<GuardRecord>(document->get_object(), kGuardMembers);
     if (!read) return read.error();
     GuardRecord& out = *read;
     if (!is_uuid(out.id)) return Error(ErrorCode::invalid_argument, "id: must be a UUID");

@@ -10,7 +10,6 @@ namespace opensandbox::runtime::native {
 
 /// What an enforcer has to be told of a sandbox that lives.
 struct GuardRecord {
-    GuardRecord() = default;
     std::string id;
     std::string link;
     std::vector<std::string> addresses;

@@ -6,7 +6,7 @@ namespace opensandbox::runtime::native {
 
 namespace {
 
-constexpr int signal_base = 128;
+constexpr int kSignalBase = 128;
 
 std::string mebibytes(std::uint64_t bytes) {
     return std::to_string(bytes >> 20) + " MiB";
@@ -38,7 +38,7 @@ Exit explain_exit(const ProcessEnd& end, const Usage& usage, const ResourceLimit
     Exit exit;
     exit.code = end.code;
     exit.signal = end.signal;
-    const bool killed = end.signal == SIGKILL || end.code == signal_base + SIGKILL;
+    const bool killed = end.signal == SIGKILL || end.code == kSignalBase + SIGKILL;
     const bool failed = end.code != 0 || end.signal != 0;
     if (killed && usage.oom_kills > 0) {
         exit.reason = "OOM_KILLED";

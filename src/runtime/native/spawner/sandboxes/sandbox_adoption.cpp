@@ -13,7 +13,7 @@ namespace opensandbox::runtime::native {
 namespace {
 
 /// The lifecycle knows this word: such a sandbox did not fail.
-constexpr const char* host_restarted = "HOST_RESTARTED";
+constexpr const char* kHostRestarted = "HOST_RESTARTED";
 
 }  // namespace
 
@@ -79,7 +79,7 @@ void SandboxTable::end_with_host(Sandbox& sandbox) {
     if (!sandbox.exit) {
         Exit& exit = sandbox.exit.emplace();
         exit.code = -1;
-        exit.reason = host_restarted;
+        exit.reason = kHostRestarted;
         exit.message = "The host was restarted, and the sandbox ended with it.";
         exit.at = now();
     }

@@ -17,8 +17,8 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Until another takes the place of one that ended, doubled each time.
-constexpr EventLoop::Clock::duration first_delay = 1s;
-constexpr EventLoop::Clock::duration longest_delay = 60s;
+constexpr EventLoop::Clock::duration kFirstDelay = 1s;
+constexpr EventLoop::Clock::duration kLongestDelay = 60s;
 
 UniqueFd duplicate(const UniqueFd& fd) {
     return UniqueFd(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 0));
@@ -29,7 +29,7 @@ UniqueFd duplicate(const UniqueFd& fd) {
 /// From here on the control socket serves this alone.
 void SandboxTable::offer_broker(const Entry& sandbox) {
     if (!has_brokers(*host_)) return sandbox->parts.control.reset();
-    sandbox->broker_delay = first_delay;
+    sandbox->broker_delay = kFirstDelay;
     sandbox->broker_watch =
         loop_->watch(sandbox->parts.control.get(), EPOLLRDHUP,
                      [this, weak = std::weak_ptr(sandbox)](std::uint32_t events) {
@@ -100,7 +100,7 @@ void SandboxTable::start_broker_later(const std::weak_ptr<Sandbox>& sandbox) {
     const auto held = sandbox.lock();
     if (!held) return;
     const auto delay = held->broker_delay;
-    held->broker_delay = std::min(2 * delay, longest_delay);
+    held->broker_delay = std::min(2 * delay, kLongestDelay);
     loop_->run_after(delay, [this, sandbox] {
         if (const auto still = sandbox.lock()) start_broker(still);
     });

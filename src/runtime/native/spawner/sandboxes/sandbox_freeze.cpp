@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// A process that the kernel has not stopped by then is stuck in it.
-constexpr auto freeze_timeout = 10s;
+constexpr auto kFreezeTimeout = 10s;
 
 Error busy() {
     return {ErrorCode::conflict, "the sandbox is being paused, or a snapshot of it is being made"};
@@ -37,7 +37,7 @@ Result<SandboxTable::Entry> SandboxTable::find_running(const std::string& id) co
 
 void SandboxTable::freeze(const Entry& sandbox, Done done) {
     sandbox->freezing = true;
-    await_frozen(sandbox, EventLoop::Clock::now() + freeze_timeout,
+    await_frozen(sandbox, EventLoop::Clock::now() + kFreezeTimeout,
                  [sandbox, done = std::move(done)](Status status) {
                      sandbox->freezing = false;
                      done(std::move(status));
@@ -140,12 +140,12 @@ void SandboxTable::copy_layers(const Entry& sandbox) {
         description->egress = std::exchange(record.egress, {});
         record.source = std::move(*description);
     }
-    if (record.layers.size() + record.image.layers.size() > max_lowers) {
+    if (record.layers.size() + record.image.layers.size() > kMaxLowers) {
         return end_snapshot(
             sandbox, Error(ErrorCode::conflict,
                            "the sandbox stands on " + std::to_string(record.layers.size() - 1) +
                                " snapshots, one on the other: no more than " +
-                               std::to_string(max_lowers) + " layers can be stacked"));
+                               std::to_string(kMaxLowers) + " layers can be stacked"));
     }
     if (sandbox->copying->unwanted) {
         return end_snapshot(sandbox, Error(ErrorCode::cancelled, "nobody wants it any more"));

@@ -24,7 +24,9 @@
 
 namespace opensandbox::runtime::native {
 
-/// All sandboxes of a spawner, from the request to the last trace.
+/// All sandboxes of a spawner, from the request to the last trace. A file each: sandbox_create.cpp,
+/// sandbox_warm.cpp (creates that were made ahead), sandbox_adoption.cpp (after another spawner),
+/// sandbox_freeze.cpp (pauses, snapshots), sandbox_broker.cpp, sandbox_views.cpp, sandbox_end.cpp.
 class SandboxTable {
   public:
     /// Borrows all.

@@ -1,14 +1,12 @@
 #include "agent/stream/output_log.hpp"
-#include "base/log.hpp"
 #include "runtime/native/ground/layer/layer_image.hpp"
 #include "runtime/native/network/link_counters.hpp"
 #include "runtime/native/spawner/sandboxes/sandbox_table.hpp"
 
-#include <algorithm>
 #include <fcntl.h>
 #include <utility>
 
-/// What others want to know of a sandbox, and the volumes that go with it.
+/// What others want to know of a sandbox, among them the next spawner.
 namespace opensandbox::runtime::native {
 
 Result<SandboxTable::Entry> SandboxTable::find(const std::string& id) const {
@@ -24,7 +22,7 @@ Result<SandboxTable::Entry> SandboxTable::find(const std::string& id) const {
 Result<std::string> SandboxTable::output(const std::string& id) const {
     auto found = find(id);
     if (!found) return found.error();
-    const auto path = host_->slot_directory((*found)->parts.slot) / output_file;
+    const auto path = host_->slot_directory((*found)->parts.slot) / kOutputFile;
     UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
     if (!file) return last_error("open " + path.string());
     return agent::OutputLog::read(file.get());
@@ -71,34 +69,38 @@ std::string SandboxTable::slots(std::size_t limit) const {
     return text;
 }
 
-/// A volume that another sandbox uses as well stays.
-void SandboxTable::remove_claims(Sandbox& sandbox) {
-    bool discarded = false;
-    for (const std::string& name : std::exchange(sandbox.own_claims, {})) {
-        const bool shared = std::ranges::any_of(sandboxes_, [&](const auto& item) {
-            const Sandbox& other = *item.second;
-            return other.id != sandbox.id && std::ranges::count(other.claims, name) > 0;
-        });
-        if (shared) {
-            log::info("a volume stays for another sandbox", {{"volume", name}});
-            continue;
+std::vector<Observed> SandboxTable::list() const {
+    std::vector<Observed> out;
+    for (const auto& [id, sandbox] : sandboxes_) {
+        if (sandbox->state == State::waiting || sandbox->state == State::removing) continue;
+        if (sandbox->failure) continue;
+        Observed& item = out.emplace_back();
+        item.id = id;
+        item.endpoints.agent = {host_->options.publish_host, sandbox->port};
+        item.endpoints.published = sandbox->published;
+        if (egress_->guards(id)) {
+            item.endpoints.egress_port = host_->egress_sockets.api_port;
+            item.endpoints.egress_token = egress_->token(id);
         }
-        claims_.discard(name);
-        discarded = true;
+        item.paused = sandbox->paused && !sandbox->exit;
+        item.exit = sandbox->exit;
     }
-    if (discarded) remove_gone_claims();
+    return out;
 }
 
-void SandboxTable::remove_gone_claims() {
-    if (!claims_.has_gone()) return;
-    BackgroundJobs::Job job;
-    job.work = [claims = claims_] { return claims.remove_gone(); };
-    job.done = [](const Status& status) {
-        if (!status) {
-            log::error("remains of a volume stay", {{"reason", status.error().message()}});
-        }
-    };
-    jobs_.start(std::move(job));
+JournalEntry SandboxTable::journal_entry(const Sandbox& sandbox) const {
+    JournalEntry entry;
+    entry.id = sandbox.id;
+    entry.slot = sandbox.parts.slot;
+    entry.pid = sandbox.parts.pid;
+    entry.start_time = sandbox.start_time;
+    entry.port = sandbox.port;
+    entry.paused = sandbox.paused;
+    entry.boot = boot_;
+    entry.digest = sandbox.digest;
+    entry.address6 = sandbox.parts.address6;
+    entry.exit = sandbox.exit;
+    return entry;
 }
 
 }  // namespace opensandbox::runtime::native

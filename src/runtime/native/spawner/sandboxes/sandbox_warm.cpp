@@ -18,11 +18,11 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Programs may load large libraries, several of them at once.
-constexpr auto warming_timeout = 120s;
+constexpr auto kWarmingTimeout = 120s;
 /// A sandbox is taken now: what takes its place may wait until that one runs.
-constexpr auto refill_delay = 50ms;
+constexpr auto kRefillDelay = 50ms;
 /// Mounting images ahead waits for a pause of this length.
-constexpr auto quiet_time = 10ms;
+constexpr auto kQuietTime = 10ms;
 
 /// The sandbox itself may no longer do that.
 Status set_hostname(int pidfd, const std::string& name) {
@@ -54,7 +54,7 @@ void SandboxTable::tend_warm() {
     warm_.share(can_mount_ahead() ? pool_->lendable() : 0, pool_->idle_seconds());
     for (const SlotId slot : warm_.surplus(now))
         end_warm(slot);
-    while (const auto wanted = warm_.next(now, pool_->is_quiet(quiet_time))) {
+    while (const auto wanted = warm_.next(now, pool_->is_quiet(kQuietTime))) {
         pool_->lend(warm_.mounted());
         start_warm(*wanted);
     }
@@ -67,7 +67,7 @@ void SandboxTable::tend_warm_after(EventLoop::Clock::duration delay) {
     loop_->run_after(delay, [this] {
         tending_soon_ = false;
         tend_warm();
-        if (!pool_->is_quiet(quiet_time)) tend_warm_after(quiet_time);
+        if (!pool_->is_quiet(kQuietTime)) tend_warm_after(kQuietTime);
     });
 }
 
@@ -104,7 +104,7 @@ void SandboxTable::start_warm(const WarmSlots::Order& order) {
         } else {
             sandbox->control_watch = loop_->watch(sandbox->parts.control.get(), EPOLLIN,
                                                   [this, sandbox](auto) { on_warm(sandbox); });
-            sandbox->warm_by = EventLoop::Clock::now() + warming_timeout;
+            sandbox->warm_by = EventLoop::Clock::now() + kWarmingTimeout;
         }
         sandbox->death_watch = loop_->watch(sandbox->parts.pidfd.get(), EPOLLIN,
                                             [this, sandbox](auto) { on_warm_death(sandbox); });
@@ -167,7 +167,7 @@ void SandboxTable::on_warm_death(const Entry& sandbox) {
 /// The sandbox begins in a slot that waits for one like it; false when there is none.
 bool SandboxTable::begin_warm(const Entry& sandbox) {
     const bool mounted = sandbox->request.warm.empty();
-    tend_warm_after(refill_delay);
+    tend_warm_after(kRefillDelay);
     while (auto slot = warm_.take(sandbox->request, EventLoop::Clock::now())) {
         if (mounted) pool_->take_lent();
         pool_->lend(warm_.mounted());

@@ -25,8 +25,8 @@ namespace fs = std::filesystem;
 namespace {
 
 /// Written by us; an image's environment is in it.
-constexpr std::uintmax_t max_record = 4U << 20;
-constexpr const char* record_suffix = ".json";
+constexpr std::uintmax_t kMaxRecord = 4U << 20;
+constexpr const char* kRecordSuffix = ".json";
 
 bool has_nothing(const fs::path& directory) {
     std::error_code error;
@@ -63,7 +63,7 @@ Result<SnapshotRecord> parse_snapshot(std::string_view text) {
     if (!id || !*id || !is_uuid(**id)) return refuse("id");
     if (!at || !*at) return refuse("createdAt");
     if (!boot || !*boot) return refuse("boot");
-    if (!layers || !*layers || (*layers)->empty() || (*layers)->size() > max_lowers ||
+    if (!layers || !*layers || (*layers)->empty() || (*layers)->size() > kMaxLowers ||
         !std::ranges::all_of(**layers, [](const std::string& name) { return is_uuid(name); })) {
         return refuse("layers");
     }
@@ -90,7 +90,7 @@ Result<SnapshotRecord> parse_snapshot(std::string_view text) {
 }
 
 fs::path SnapshotFiles::record(const std::string& id) const {
-    return root_ / (id + record_suffix);
+    return root_ / (id + kRecordSuffix);
 }
 fs::path SnapshotFiles::layer(const std::string& name) const {
     return root_ / "layers" / name;
@@ -116,7 +116,7 @@ Result<SnapshotRecord> SnapshotFiles::read(const std::string& id) const {
     std::error_code error;
     const auto size = fs::file_size(record(id), error);
     if (error) return absent();
-    if (size > max_record) return Error(ErrorCode::io, "snapshot record: longer than any of ours");
+    if (size > kMaxRecord) return Error(ErrorCode::io, "snapshot record: longer than any of ours");
     std::ifstream in(record(id), std::ios::binary);
     const std::string text{std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>()};
     auto parsed = parse_snapshot(text);
@@ -128,7 +128,7 @@ Result<std::vector<SnapshotRecord>> SnapshotFiles::read_all() const {
     std::vector<SnapshotRecord> out;
     std::error_code error;
     for (const auto& entry : fs::directory_iterator(root_, error)) {
-        if (entry.path().extension() != record_suffix) continue;
+        if (entry.path().extension() != kRecordSuffix) continue;
         auto found = read(entry.path().stem().string());
         if (found)
             out.push_back(std::move(*found));
@@ -168,7 +168,7 @@ Status SnapshotFiles::make(const SnapshotRecord& record, const fs::path& slot) c
     clean.dismiss();
     // Written in staging: what a killed process leaves there is discarded.
     auto written = replace_file(this->record(record.id), format_snapshot(record),
-                                staging(record.id + record_suffix));
+                                staging(record.id + kRecordSuffix));
     if (!written) (void)remove_tree(target);
     return written;
 }
@@ -208,7 +208,7 @@ Status SnapshotFiles::discard_layer(const std::string& name) const {
 
 Status SnapshotFiles::discard_staged(const std::string& id) const {
     if (auto s = discard(staging(id)); !s) return s;
-    return discard(staging(id + record_suffix));
+    return discard(staging(id + kRecordSuffix));
 }
 
 Status SnapshotFiles::discard_staged() const {

@@ -13,11 +13,10 @@
 namespace opensandbox::runtime::native {
 
 /// Image layers and those of snapshots below one sandbox: the kernel takes 500, each costs time.
-inline constexpr std::size_t max_lowers = 400;
+inline constexpr std::size_t kMaxLowers = 400;
 
 /// What is written down about a snapshot.
 struct SnapshotRecord {
-    SnapshotRecord() = default;
     std::string id;  ///< UUID, also the name of its own layer
     Timestamp created_at{};
     std::string boot;  ///< of the kernel that made it
