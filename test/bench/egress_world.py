@@ -227,14 +227,14 @@ class Sidecar(Process):
 
     port = 18080
 
-    def __init__(self, stack, world, name, **environment):
+    def __init__(self, stack, world, name, executable=EXECUTABLE, namespace=None, **environment):
         self.directory = world.directory / name
         # What the contract has it leave at fixed places.
         for place in ("var-lib", "opt"):
             (self.directory / place).mkdir(parents=True)
         self.authority = self.directory / "opt" / "opensandbox" / "mitmproxy-ca-cert.pem"
         prepare = (f"mount --bind {self.directory}/var-lib /var/lib && mount --bind {self.directory}/opt /opt && "
-                   f"exec {EXECUTABLE} egress")
+                   f"exec {executable} egress")
         settings = {
             "MODE": "dns+nft",
             "HTTP_ADDR": f"127.0.0.1:{self.port}",
@@ -244,7 +244,8 @@ class Sidecar(Process):
             **environment,
         }
         self.begun = time.perf_counter()
-        super().__init__(stack, world.sandbox, ["unshare", "-m", "sh", "-c", prepare], world.directory / f"{name}.log",
+        super().__init__(stack, namespace or world.sandbox, ["unshare", "-m", "sh", "-c", prepare],
+                         world.directory / f"{name}.log",
                          env={**os.environ, **{f"OPENSANDBOX_EGRESS_{k}": v for k, v in settings.items()}})
         self.listens(self.port)
         api = self.api()
