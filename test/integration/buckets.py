@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.files_below import content_below
 from support.server import HOST_IMAGE, stop_spawner, wait_gone
 from support.shell import eventually
 
@@ -225,11 +226,9 @@ def test_keys_are_nowhere_to_be_seen(server, store, version):
         assert [line.split()[-2] for line in store.log()] == ["0o600"]
         assert not list((server.state / "buckets").glob(".ossfs-secret-*"))
         texts = [server.log.read_bytes(), Path("/proc/self/mountinfo").read_bytes()]
-        for path in server.state.rglob("*"):
-            if f"{server.state}/buckets" in str(path) and path.parent.name != "uses" and path.name != "key":
-                continue  # the bucket itself
-            if path.is_file() and path.stat().st_size < 1 << 20:
-                texts.append(path.read_bytes())
+        of_the_bucket = lambda path: (path.is_relative_to(server.state / "buckets")
+                                      and path.parent.name != "uses" and path.name != "key")
+        texts += [data for _, data in content_below(server.state, 1 << 20, of_the_bucket)]
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 texts += [Path(f"/proc/{pid}/cmdline").read_bytes()]

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from support.files_below import content_below
 from support.processes import agent_process
 from support.server import wait_gone
 from support.shell import eventually
@@ -38,10 +39,10 @@ class Machine:
         """What was written until now was written under another boot."""
         other = str(uuid.uuid4())
         noted = 0
-        for path in self.server.state.rglob("*"):
-            if not path.is_file() or path.is_relative_to(self.server.state / "images/layers"):
-                continue
-            if path.stat().st_size < 65536 and BOOT_ID.encode() in (data := path.read_bytes()):
+        layers = self.server.state / "images/layers"
+        small = content_below(self.server.state, 65536, lambda path: path.is_relative_to(layers))
+        for path, data in small:
+            if BOOT_ID.encode() in data:
                 path.write_bytes(data.replace(BOOT_ID.encode(), other.encode()))
                 noted += 1
         assert noted > 0

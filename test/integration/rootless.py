@@ -24,6 +24,7 @@ from integration.isolation import (  # noqa: F401: collected here, with this mod
 )
 from support import kernel_objects, rootfs
 from support.census import settled
+from support.files_below import files_below
 from support.processes import agent_process
 from support.server import EXECUTABLE, HOST_IMAGE, Server, wait_gone
 from support.shell import eventually, run
@@ -89,7 +90,7 @@ def test_nothing_of_it_runs_as_root(server, user, sandbox):
     assert f"Uid:\t{user.uid}\t{user.uid}\t{user.uid}\t{user.uid}\n" in status
     mine = Path(f"/proc/{spawner}/uid_map").read_text().split()
     assert mine[:3] == ["0", str(user.uid), "1"]
-    for path in server.state.rglob("*"):
+    for path in files_below(server.state):
         try:
             owner = path.lstat().st_uid
         except FileNotFoundError:  # of a slot that went meanwhile

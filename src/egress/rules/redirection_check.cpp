@@ -8,6 +8,7 @@
 #include <boost/asio/this_coro.hpp>
 #include <boost/asio/use_awaitable.hpp>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@ namespace {
 using boost::asio::ip::udp;
 
 constexpr std::size_t kHeaderSize = 12;
+constexpr std::chrono::milliseconds kAskAgain{500};
 
 /// Whether the redirection works for this address, as far as there is a way to it.
 enum class Outcome : std::uint8_t { answered, silent, no_way };
@@ -46,6 +48,8 @@ std::vector<std::uint8_t> make_query(std::uint16_t id) {
     return query;
 }
 
+/// A datagram that is lost, say to an address that the kernel still looks for twins of, is no
+/// proof: it is sent again until something comes back or `patience` is over.
 Awaitable<Outcome> ask(std::string address, std::chrono::milliseconds patience) {
     const auto executor = co_await boost::asio::this_coro::executor;
     boost::system::error_code failed;
@@ -54,19 +58,22 @@ Awaitable<Outcome> ask(std::string address, std::chrono::milliseconds patience) 
     socket.open(server.protocol(), failed);
     if (!failed) socket.connect(server, failed);
     if (failed) co_return Outcome::no_way;
-    const std::uint16_t id = 0x6f73;
-    const auto query = make_query(id);
-    socket.send(boost::asio::buffer(query), 0, failed);
-    if (failed == boost::asio::error::network_unreachable) co_return Outcome::no_way;
-
-    net::Deadline deadline(executor, patience, [&socket] {
-        boost::system::error_code ignored;
-        socket.cancel(ignored);
-    });
+    const auto query = make_query(0x6f73);
     std::array<std::uint8_t, 1232> answer{};
-    const auto size = co_await socket.async_receive(
-        boost::asio::buffer(answer),
-        boost::asio::redirect_error(boost::asio::use_awaitable, failed));
+    std::size_t size = 0;
+    const auto end = std::chrono::steady_clock::now() + patience;
+    do {
+        socket.send(boost::asio::buffer(query), 0, failed);
+        if (failed == boost::asio::error::network_unreachable) co_return Outcome::no_way;
+        net::Deadline deadline(executor, std::min(patience, kAskAgain), [&socket] {
+            boost::system::error_code ignored;
+            socket.cancel(ignored);
+        });
+        size = co_await socket.async_receive(
+            boost::asio::buffer(answer),
+            boost::asio::redirect_error(boost::asio::use_awaitable, failed));
+    } while (failed == boost::asio::error::operation_aborted &&
+             std::chrono::steady_clock::now() < end);
     constexpr std::uint8_t kIsResponse = 0x80;
     const bool ours = !failed && size >= kHeaderSize && answer[0] == query[0] &&
                       answer[1] == query[1] && (answer[2] & kIsResponse) != 0;
