@@ -156,7 +156,7 @@ __attribute__((no_sanitize("address", "undefined", "thread"))) int run_child(voi
 /// The C library's; the sanitizer's own takes every child for one that has memory of its own.
 // NOLINTNEXTLINE(bugprone-reserved-identifier)
 extern "C" int __clone(int (*)(void*), void*, int, void*, ...);
-constexpr auto clone_process = __clone;
+constexpr auto kCloneProcess = __clone;
 #else
 constexpr auto kCloneProcess = ::clone;
 #endif
