@@ -255,7 +255,8 @@ class FieldReader {
         if (!found) {
             if (!failed()) problem_ = found.error().message();
         } else if (*found) {
-            member = std::move(**found);
+            Found& there = **found;
+            member = std::move(there);
         } else if (must_be_there(field) && !Collection<T> &&
                    std::same_as<T, typename Present<T>::Type>) {
             fail(field.read, "is missing");

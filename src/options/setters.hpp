@@ -30,7 +30,8 @@ Setter value(T& into, Read read, std::string accepted) {
     return [&into, read, accepted = std::move(accepted)](const std::string& text) {
         const auto made = read(text);
         if (!made) return accepted;
-        into = static_cast<T>(*made);
+        const auto& found = *made;
+        into = static_cast<T>(found);
         return std::string();
     };
 }
@@ -47,7 +48,7 @@ Setter constant(T& into, bool said) {
 }
 
 template <class T>
-Setter number(T& into, std::int64_t low, std::int64_t high, std::string kind = "a number") {
+Setter number(T& into, std::int64_t low, std::int64_t high, const std::string& kind = "a number") {
     const auto read = [=](const std::string& text) { return whole_number(text, low, high); };
     return value(into, read, kind + " from " + std::to_string(low) + " to " + std::to_string(high));
 }

@@ -3,7 +3,7 @@
 namespace opensandbox::egress {
 
 const std::vector<net::AddressBlock>& special_blocks() {
-    static const std::vector<net::AddressBlock> kBlocks = [] {
+    static const std::vector<net::AddressBlock> special = [] {
         std::vector<net::AddressBlock> blocks;
         for (const char* text :
              {// This network, private, carriers' NAT, loopback, link-local with metadata services.
@@ -20,7 +20,7 @@ const std::vector<net::AddressBlock>& special_blocks() {
         }
         return without_overlap(std::move(blocks));
     }();
-    return kBlocks;
+    return special;
 }
 
 std::optional<net::AddressBlock> special_block_of(const net::Address& address) {

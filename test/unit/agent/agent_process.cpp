@@ -13,6 +13,7 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
+#include <cerrno>
 #include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
@@ -125,7 +126,7 @@ RawConnection::RawConnection(std::uint16_t port, int receive_buffer)
     address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     address.sin_port = htons(port);
     REQUIRE(::connect(fd_, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0);
-    timeval limit{5, 0};
+    timeval limit{60, 0};
     ::setsockopt(fd_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 
@@ -141,6 +142,7 @@ void RawConnection::send(const std::string& bytes) const {
 std::string RawConnection::receive(std::size_t size) const {
     std::string bytes(size, '\0');
     ssize_t got = ::recv(fd_, bytes.data(), size, 0);
+    if (got < 0 && errno == EAGAIN) FAIL("nothing came for a minute");
     bytes.resize(got > 0 ? static_cast<std::size_t>(got) : 0);
     return bytes;
 }

@@ -64,7 +64,7 @@ class RawConnection {
     RawConnection& operator=(const RawConnection&) = delete;
     ~RawConnection();
     void send(const std::string& bytes) const;
-    /// Up to `size` bytes; empty at the end or after five seconds of silence.
+    /// Up to `size` bytes; empty at the end. A minute of silence fails the test.
     std::string receive(std::size_t size) const;
     /// Reads until `mark` was seen (or the end) and returns all.
     std::string receive_until(const std::string& mark) const;

@@ -213,7 +213,7 @@ Result<UniqueFd> SlotMaker::overlay_usr(const SlotParts& parts) const {
     return std::move(overlay->mount);
 }
 
-Status SlotMaker::tell_to_begin(SlotId slot, int control) const {
+Status SlotMaker::tell_to_begin(int control) const {
     const std::string message = encode(BecomeBlank{});
     if (!host_->gvisor()) return send_message(control, message);
     auto programs = open_gvisor_programs(host_->options.runsc, host_->options.own_directory());
@@ -271,7 +271,7 @@ Result<SlotParts> SlotMaker::make(SlotId slot, bool usr) {
             return reason(pair->first.get(), s.error().within("network"));
         }
     }
-    if (auto s = tell_to_begin(slot, pair->first.get()); !s) {
+    if (auto s = tell_to_begin(pair->first.get()); !s) {
         return reason(pair->first.get(), s.error());
     }
     if (auto s = await_blank(pair->first.get()); !s) return s.error().within("slot");

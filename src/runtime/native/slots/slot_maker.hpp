@@ -56,7 +56,7 @@ class SlotMaker {
     Status add_link(SlotId slot, pid_t pid);
     Status connect(SlotId slot, pid_t pid);
     Status disconnect(SlotId slot);
-    [[nodiscard]] Status tell_to_begin(SlotId slot, int control) const;
+    [[nodiscard]] Status tell_to_begin(int control) const;
     [[nodiscard]] Result<UniqueFd> overlay_usr(const SlotParts& parts) const;
 
     const Host* host_;
