@@ -1,7 +1,8 @@
 #include "cli/input_document.hpp"
 
-#include "cli/document.hpp"
+#include "json/yaml.hpp"
 #include "sdk/stdio/standard_streams.hpp"
+#include "sdk/transport.hpp"
 
 namespace opensandbox::cli {
 
@@ -28,7 +29,9 @@ Awaitable<sdk::Result<std::string>> read_whole(sdk::ByteReader& reader) {
 /// JSON has escapes and tabs that YAML has not.
 sdk::Result<json::value> parse_either(std::string_view text) {
     if (auto document = json::parse(text)) return std::move(*document);
-    return parse_yaml(text);
+    auto document = json::parse_yaml(text);
+    if (!document) return sdk::to_public(document.error());
+    return std::move(*document);
 }
 
 }  // namespace

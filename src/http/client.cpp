@@ -32,12 +32,7 @@ std::string origin_key(const Origin& origin) {
 /// Connections under one key may stand for each other.
 std::string pool_key(const Origin& origin, const std::string& shown) {
     if (!origin.tls) return shown;
-    const net::TlsSettings& settings = origin.tls->settings();
-    std::string key = shown;
-    for (const std::string* file : {&settings.ca_file, &settings.cert_file, &settings.key_file}) {
-        key += '\n' + *file;
-    }
-    return key + (settings.verify ? "\nverified" : "\n");
+    return shown + '\n' + origin.tls->identity();
 }
 
 std::string host_field(const Origin& origin) {

@@ -46,7 +46,7 @@ KeyTable::Verdict KeyTable::decide(const IdempotencyKey& key, Timestamp now) {
 }
 
 void KeyTable::begin(const IdempotencyKey& key) {
-    InFlight flight{key.body_digest, std::make_shared<Latch>(executor_)};
+    InFlight flight{key.body_digest, std::make_shared<net::Latch>(executor_)};
     in_flight_.insert_or_assign(key.key, std::move(flight));
 }
 

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "base/error.hpp"
-#include "lifecycle/latch.hpp"
+#include "net/latch.hpp"
 #include "store/sandbox_store.hpp"
 
 #include <map>
@@ -34,7 +34,7 @@ class KeyTable {
     /// wait for a request in flight and ask again, or fail.
     struct Verdict {
         std::string sandbox_id;
-        std::shared_ptr<Latch> wait;
+        std::shared_ptr<net::Latch> wait;
         std::optional<Error> error;
     };
     Verdict decide(const IdempotencyKey& key, Timestamp now);
@@ -51,7 +51,7 @@ class KeyTable {
   private:
     struct InFlight {
         std::string body_digest;
-        std::shared_ptr<Latch> done;
+        std::shared_ptr<net::Latch> done;
     };
     asio::any_io_executor executor_;
     std::map<std::string, store::KeyRecord, std::less<>> made_;

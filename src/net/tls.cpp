@@ -1,5 +1,6 @@
 #include "net/tls.hpp"
 
+#include "base/digest.hpp"
 #include "net/socket_stream.hpp"
 #include "net/task.hpp"
 #include "net/tls_context.hpp"
@@ -29,13 +30,27 @@ Status TlsClient::prepare() {
     return Status();
 }
 
+const std::string& TlsClient::identity() {
+    if (!identity_.empty()) return identity_;
+    Sha256 sum;
+    for (const std::string* part :
+         {&settings_.ca_file, &settings_.cert_file, &settings_.key_file, &settings_.ca_pem,
+          &settings_.cert_pem, &settings_.key_pem, &settings_.server_name}) {
+        sum.update(*part);
+        sum.update(std::string_view("\0", 1));
+    }
+    sum.update(settings_.verify ? std::string_view("verified") : std::string_view("not"));
+    return identity_ = sum.finish();
+}
+
 Awaitable<Result<std::unique_ptr<Stream>>> TlsClient::connect(std::string host, std::uint16_t port,
                                                               std::chrono::milliseconds timeout) {
     using std::chrono::steady_clock;
     auto began = steady_clock::now();
     auto ready = prepare();
     if (!ready) co_return ready.error();
-    auto session = TlsSession::open(context_->handle.get(), host, settings_.verify);
+    const std::string& name = settings_.server_name.empty() ? host : settings_.server_name;
+    auto session = TlsSession::open(context_->handle.get(), name, settings_.verify);
     if (!session) co_return session.error();
     auto socket = co_await connect_socket(host, port, timeout);
     if (!socket) co_return socket.error();

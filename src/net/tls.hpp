@@ -15,7 +15,14 @@ struct TlsSettings {
     std::string ca_file;    ///< PEM; empty: SSL_CERT_FILE, SSL_CERT_DIR, else the system's roots
     std::string cert_file;  ///< PEM chain; empty: no client certificate
     std::string key_file;   ///< PEM, not encrypted; set exactly when cert_file is
-    bool verify = true;     ///< check the server's chain and name
+    std::string ca_pem;     ///< the certificates themselves, in place of ca_file
+    std::string cert_pem;   ///< in place of cert_file
+    std::string key_pem;    ///< in place of key_file
+    /// What the certificate must name and the server is told; empty: the host that it dials.
+    std::string server_name;
+    bool verify = true;  ///< check the server's chain and name
+
+    bool operator==(const TlsSettings&) const = default;
 };
 
 /// The client side of TLS (1.2 or newer). Reads its files and makes its OpenSSL context at first
@@ -36,10 +43,14 @@ class TlsClient {
     Awaitable<Result<std::unique_ptr<Stream>>> connect(std::string host, std::uint16_t port,
                                                        std::chrono::milliseconds timeout);
     [[nodiscard]] const TlsSettings& settings() const { return settings_; }
+    /// The same for clients that trust and are the same: their connections may stand for each
+    /// other.
+    [[nodiscard]] const std::string& identity();
 
   private:
     struct Context;
     TlsSettings settings_;
+    std::string identity_;
     std::unique_ptr<Context> context_;
 };
 

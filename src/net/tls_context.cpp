@@ -1,12 +1,18 @@
 #include "net/tls_context.hpp"
 
+#include "net/openssl_handles.hpp"
+
+#include <openssl/bio.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <openssl/x509.h>
 
 #include <array>
 #include <cstdlib>
 #include <cstring>
 #include <unistd.h>
+#include <vector>
 
 namespace opensandbox::net {
 namespace {
@@ -49,20 +55,78 @@ int refuse_password(char*, int, int, void*) {
     return 0;
 }
 
+/// All certificates in a text, in their order. OpenSSL's queue of errors says why there is none.
+std::vector<CertificateHandle> certificates_in(const std::string& pem) {
+    std::vector<CertificateHandle> found;
+    const BioHandle text(BIO_new_mem_buf(pem.data(), static_cast<int>(pem.size())));
+    while (text) {
+        CertificateHandle one(PEM_read_bio_X509(text.get(), nullptr, refuse_password, nullptr));
+        if (!one) break;
+        found.push_back(std::move(one));
+    }
+    // The last look finds that nothing is left.
+    if (!found.empty()) ERR_clear_error();
+    return found;
+}
+
+Error wrong_text(std::string_view what) {
+    return {ErrorCode::invalid_argument, "TLS: " + std::string(what) + ": " + take_tls_reason()};
+}
+
+Status trust(SSL_CTX* context, const TlsSettings& settings) {
+    if (!settings.ca_pem.empty()) {
+        const auto roots = certificates_in(settings.ca_pem);
+        if (roots.empty()) return wrong_text("CA certificates");
+        for (const auto& root : roots)
+            X509_STORE_add_cert(SSL_CTX_get_cert_store(context), root.get());
+    } else if (!settings.ca_file.empty()) {
+        if (SSL_CTX_load_verify_file(context, settings.ca_file.c_str()) != 1)
+            return wrong_file("CA file", settings.ca_file);
+    } else if (settings.verify) {
+        trust_system_roots(context);
+    }
+    return Status();
+}
+
+Status present_certificate(SSL_CTX* context, const TlsSettings& settings) {
+    if (settings.cert_pem.empty()) {
+        const bool used =
+            SSL_CTX_use_certificate_chain_file(context, settings.cert_file.c_str()) == 1;
+        return used ? Status() : wrong_file("client certificate", settings.cert_file);
+    }
+    auto chain = certificates_in(settings.cert_pem);
+    if (chain.empty() || SSL_CTX_use_certificate(context, chain.front().get()) != 1)
+        return wrong_text("client certificate");
+    for (auto issuer = chain.begin() + 1; issuer != chain.end(); ++issuer)
+        if (SSL_CTX_add1_chain_cert(context, issuer->get()) != 1)
+            return wrong_text("client certificate");
+    return Status();
+}
+
+Status present_key(SSL_CTX* context, const TlsSettings& settings) {
+    if (settings.key_pem.empty()) {
+        const bool used =
+            SSL_CTX_use_PrivateKey_file(context, settings.key_file.c_str(), SSL_FILETYPE_PEM) == 1;
+        return used ? Status() : wrong_file("private key", settings.key_file);
+    }
+    const BioHandle text(
+        BIO_new_mem_buf(settings.key_pem.data(), static_cast<int>(settings.key_pem.size())));
+    const KeyHandle key(PEM_read_bio_PrivateKey(text.get(), nullptr, refuse_password, nullptr));
+    if (!key || SSL_CTX_use_PrivateKey(context, key.get()) != 1) return wrong_text("private key");
+    return Status();
+}
+
 Status present(SSL_CTX* context, const TlsSettings& settings) {
-    if (settings.cert_file.empty() && settings.key_file.empty()) return Status();
-    if (settings.cert_file.empty() || settings.key_file.empty()) {
+    const bool certificate = !settings.cert_file.empty() || !settings.cert_pem.empty();
+    const bool key = !settings.key_file.empty() || !settings.key_pem.empty();
+    if (certificate != key) {
         return Error(ErrorCode::invalid_argument,
                      "TLS: a client certificate and its key are set together or not at all");
     }
+    if (!certificate) return Status();
     SSL_CTX_set_default_passwd_cb(context, refuse_password);
-    if (SSL_CTX_use_certificate_chain_file(context, settings.cert_file.c_str()) != 1) {
-        return wrong_file("client certificate", settings.cert_file);
-    }
-    if (SSL_CTX_use_PrivateKey_file(context, settings.key_file.c_str(), SSL_FILETYPE_PEM) != 1) {
-        return wrong_file("private key", settings.key_file);
-    }
-    return Status();
+    if (auto presented = present_certificate(context, settings); !presented) return presented;
+    return present_key(context, settings);
 }
 
 }  // namespace
@@ -92,13 +156,8 @@ Result<TlsContextHandle> make_tls_context(const TlsSettings& settings) {
     constexpr std::array<unsigned char, 9> kHttp1{8, 'h', 't', 't', 'p', '/', '1', '.', '1'};
     SSL_CTX_set_alpn_protos(raw, kHttp1.data(), kHttp1.size());
     SSL_CTX_set_verify(raw, settings.verify ? SSL_VERIFY_PEER : SSL_VERIFY_NONE, nullptr);
-    if (!settings.ca_file.empty()) {
-        if (SSL_CTX_load_verify_file(raw, settings.ca_file.c_str()) != 1) {
-            return wrong_file("CA file", settings.ca_file);
-        }
-    } else if (settings.verify) {
-        trust_system_roots(raw);
-    }
+    auto trusted = trust(raw, settings);
+    if (!trusted) return trusted.error();
     auto presented = present(raw, settings);
     if (!presented) return presented.error();
     return context;

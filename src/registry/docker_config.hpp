@@ -3,7 +3,6 @@
 #include "base/error.hpp"
 #include "registry/credential.hpp"
 
-#include <chrono>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,11 +21,5 @@ Result<DockerLogin> find_docker_login(std::string_view text, const std::string& 
 
 /// Reads what a credential program answers to "get": {"Username","Secret"}. Pure.
 Result<Credential> parse_program_answer(std::string_view text);
-
-/// Runs `program` (found on PATH) with the argument "get" and `input` on its standard input, and
-/// returns what it wrote, at most 64 KiB. Fails with its exit code and without its words, which may
-/// hold secrets; with `timeout` after `limit`, when it is killed; with `not_found`. Blocks.
-Result<std::string> run_credential_program(const std::string& program, const std::string& input,
-                                           std::chrono::milliseconds limit);
 
 }  // namespace opensandbox::registry

@@ -1,6 +1,7 @@
 #include "registry/keychain.hpp"
 
 #include "base/log.hpp"
+#include "base/program_answer.hpp"
 #include "image/staging.hpp"
 #include "registry/docker_config.hpp"
 
@@ -55,13 +56,17 @@ Credential Keychain::find_docker(const std::string& registry) const {
         return {};
     }
     if (!login->program.empty() && is_plain(login->program)) {
-        std::string program = "docker-credential-" + login->program;
-        auto answer = run_credential_program(program, login->server + "\n", kProgramPatience);
+        ProgramCall get;
+        get.program = "docker-credential-" + login->program;
+        get.arguments = {"get"};
+        get.input = login->server + "\n";
+        get.limit = kProgramPatience;
+        auto answer = ask_program(get);
         auto credential = answer ? parse_program_answer(*answer) : answer.error();
         if (credential) return *credential;
         // It also fails when it merely does not know the registry.
         log::debug("a credential program gave no login",
-                   {{"program", program}, {"error", credential.error().message()}});
+                   {{"program", get.program}, {"error", credential.error().message()}});
     }
     return login->credential.value_or(Credential());
 }

@@ -1,5 +1,6 @@
 #include "base/log.hpp"
 #include "http/client_stop.hpp"
+#include "net/task.hpp"
 #include "server/api/images.hpp"
 #include "server/api/request_body.hpp"
 #include "server/api/routes.hpp"
@@ -51,7 +52,7 @@ Awaitable<std::optional<NamedImage>> read_request(
 
 Awaitable<void> make_of_snapshot(Services& services, http::Exchange& exchange) {
     std::string id(exchange.parameter("snapshot_id"));
-    if (!services.lifecycle.runtime().capabilities().snapshot_content) {
+    if (!services.lifecycle.capabilities().snapshot_content) {
         auto refusal =
             error_response(501, "SNAPSHOT::NOT_IMPLEMENTED",
                            "The runtime of this server cannot make images of snapshots.");

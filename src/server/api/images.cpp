@@ -4,7 +4,7 @@
 #include "base/scope_exit.hpp"
 #include "http/body_pipe.hpp"
 #include "http/client_stop.hpp"
-#include "lifecycle/latch.hpp"
+#include "net/latch.hpp"
 #include "server/api/request_body.hpp"
 #include "server/api/services.hpp"
 #include "server/error_response.hpp"
@@ -54,7 +54,7 @@ Awaitable<Imported> import_body(Services& services, http::Exchange& exchange,
                                 std::string reference) {
     auto executor = co_await asio::this_coro::executor;
     auto pipe = std::make_shared<http::BodyPipe>(executor);
-    auto done = std::make_shared<lifecycle::Latch>(executor);
+    auto done = std::make_shared<net::Latch>(executor);
     auto outcome = std::make_shared<std::optional<Imported>>();
     std::stop_source stop;
     image::Store* store = &services.images;

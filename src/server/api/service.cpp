@@ -121,7 +121,7 @@ bool may_see_ids(const Services& services, const http::Exchange& exchange) {
 Awaitable<void> metrics(Services& services, http::Exchange& exchange) {
     telemetry::Exposition out;
     write_sandboxes(out, services.lifecycle);
-    write_slots(out, services.lifecycle.runtime().figures());
+    write_slots(out, services.lifecycle.figures());
     if (may_see_ids(services, exchange)) {
         const auto limit = static_cast<std::size_t>(services.config.metrics_sandboxes);
         auto usages = co_await services.lifecycle.usage(limit);

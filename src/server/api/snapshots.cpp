@@ -12,7 +12,7 @@ constexpr std::int64_t kMaxPageSize = 200;
 
 /// What a runtime without snapshots answers.
 std::optional<http::Response> refuse_without(lifecycle::Lifecycle& lifecycle) {
-    if (lifecycle.runtime().capabilities().snapshots) return std::nullopt;
+    if (lifecycle.capabilities().snapshots) return std::nullopt;
     return error_response(501, "SNAPSHOT::NOT_IMPLEMENTED",
                           "The runtime of this server has no snapshots.");
 }

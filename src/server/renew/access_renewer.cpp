@@ -2,6 +2,7 @@
 
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
+#include "net/task.hpp"
 
 namespace opensandbox::server {
 namespace {

@@ -5,6 +5,7 @@
 #include "base/log.hpp"
 #include "base/state_directory.hpp"
 #include "http/server.hpp"
+#include "lifecycle/host/host_lifecycle.hpp"
 #include "registry/keychain.hpp"
 #include "registry/registries.hpp"
 #include "runtime/docker/docker_runtime.hpp"
@@ -138,7 +139,7 @@ Status make_runtime(Parts& parts, const std::filesystem::path& state_dir) {
     rules.arch = lifecycle::host_arch();
     rules.capabilities = parts.runtime->capabilities();
     rules.max_timeout_seconds = parts.config.max_sandbox_timeout_seconds;
-    parts.lifecycle = std::make_shared<lifecycle::Lifecycle>(
+    parts.lifecycle = std::make_shared<lifecycle::HostLifecycle>(
         parts.io.get_executor(), parts.blocking, *parts.store, *parts.runtime, std::move(rules));
     return {};
 }

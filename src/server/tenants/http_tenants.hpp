@@ -2,7 +2,7 @@
 
 #include "http/client.hpp"
 #include "http/url.hpp"
-#include "lifecycle/latch.hpp"
+#include "net/latch.hpp"
 #include "server/tenants/tenants.hpp"
 
 #include <chrono>
@@ -32,7 +32,7 @@ class HttpTenants final : public Tenants {
     /// One question in flight and those who wait for what becomes of it.
     struct Asking {
         explicit Asking(asio::any_io_executor executor) : done(std::move(executor)) {}
-        lifecycle::Latch done;
+        net::Latch done;
         std::optional<Result<std::string>> outcome;
     };
     struct Answer {

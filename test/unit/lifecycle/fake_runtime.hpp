@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lifecycle/latch.hpp"
+#include "net/latch.hpp"
 #include "runtime/runtime.hpp"
 
 #include <map>
@@ -179,14 +179,14 @@ class FakeRuntime : public runtime::Runtime {
     std::optional<Error> snapshot_error;
     int snapshot_lists = 0;
     std::optional<Error> remove_snapshot_error;
-    std::shared_ptr<lifecycle::Latch> hold_snapshot;
+    std::shared_ptr<net::Latch> hold_snapshot;
     std::function<void(const std::string&, runtime::Change)> change_listener;
     std::string log_text;
     runtime::LogQuery log_query;  ///< the last one asked
     runtime::Inspection inspection;
     std::optional<Error> diagnostics_error;
-    std::shared_ptr<lifecycle::Latch> hold;
-    std::shared_ptr<lifecycle::Latch> hold_destroy;
+    std::shared_ptr<net::Latch> hold;
+    std::shared_ptr<net::Latch> hold_destroy;
     std::function<void(const std::string&, const runtime::Exit&)> listener;
 };
 

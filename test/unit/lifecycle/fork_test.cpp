@@ -1,4 +1,4 @@
-#include "lifecycle/fork_plan.hpp"
+#include "lifecycle/host/fork_plan.hpp"
 #include "unit/lifecycle/lifecycle_fixture.hpp"
 
 #include <catch2/catch.hpp>
@@ -249,12 +249,12 @@ TEST_CASE("a fork counts against the quota as so many sandboxes") {
 TEST_CASE("a server that dies in the middle of a fork leaves no copy of it") {
     ForkFixture f;
     const std::string source = f.create();
-    f.runtime.hold = std::make_shared<Latch>(f.loop.executor());
+    f.runtime.hold = std::make_shared<net::Latch>(f.loop.executor());
     bool answered = false;
     net::spawn(
         f.loop.executor(),
         [](ForkFixture& f, std::string source, bool& answered) -> Awaitable<void> {
-            (void)co_await f.life->fork(source, copies(3));
+            (void)co_await f.life->fork(source, copies(3), {});
             answered = true;
         }(f, source, answered),
         "fork");
@@ -277,12 +277,12 @@ TEST_CASE("a server that dies in the middle of a fork leaves no copy of it") {
 TEST_CASE("the source of a fork stays until its files are kept") {
     ForkFixture f;
     const std::string source = f.create();
-    f.runtime.hold_snapshot = std::make_shared<Latch>(f.loop.executor());
+    f.runtime.hold_snapshot = std::make_shared<net::Latch>(f.loop.executor());
     bool forked = false, removed = false;
     net::spawn(
         f.loop.executor(),
         [](ForkFixture& f, std::string source, bool& forked) -> Awaitable<void> {
-            auto made = co_await f.life->fork(source, copies(2));
+            auto made = co_await f.life->fork(source, copies(2), {});
             forked = made.has_value();
         }(f, source, forked),
         "fork");

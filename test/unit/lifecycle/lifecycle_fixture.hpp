@@ -1,6 +1,6 @@
 #pragma once
 
-#include "lifecycle/lifecycle.hpp"
+#include "lifecycle/host/host_lifecycle.hpp"
 #include "model/create_request.hpp"
 #include "support/catch_result.hpp"
 #include "support/event_loop.hpp"
@@ -36,8 +36,8 @@ struct LifecycleFixture {
 
     void start() {
         rules.capabilities = runtime.able;
-        life =
-            std::make_shared<lifecycle::Lifecycle>(loop.executor(), pool, *store, runtime, rules);
+        life = std::make_shared<lifecycle::HostLifecycle>(loop.executor(), pool, *store, runtime,
+                                                          rules);
         loop.run([this]() -> Awaitable<void> {
             auto started = co_await life->start();
             REQUIRE(started);
@@ -56,7 +56,7 @@ struct LifecycleFixture {
     std::string create(model::CreateRequest wanted = request()) {
         std::string id;
         loop.run([&]() -> Awaitable<void> {
-            auto made = co_await life->create(wanted, std::nullopt);
+            auto made = co_await life->create(wanted, std::nullopt, {});
             REQUIRE(made.has_value());
             id = made->id;
         });
@@ -83,7 +83,7 @@ struct LifecycleFixture {
     FakeRuntime runtime;
     lifecycle::AdmissionRules rules;
     std::unique_ptr<store::SandboxStore> store;
-    std::shared_ptr<lifecycle::Lifecycle> life;
+    std::shared_ptr<lifecycle::HostLifecycle> life;
 };
 
 }  // namespace opensandbox::test_support

@@ -19,7 +19,7 @@ std::optional<IdempotencyKey> key_of(const std::string& key, const std::string& 
 TEST_CASE("create: the row says Pending before anything is made, Running when it answers") {
     LifecycleFixture f;
     f.start();
-    f.runtime.hold = std::make_shared<Latch>(f.loop.executor());
+    f.runtime.hold = std::make_shared<net::Latch>(f.loop.executor());
     std::string pending;
     f.loop.run([&]() -> Awaitable<void> {
         auto watch = [&]() -> Awaitable<void> {
@@ -32,7 +32,7 @@ TEST_CASE("create: the row says Pending before anything is made, Running when it
             f.runtime.hold->open();
         };
         net::spawn(f.loop.executor(), watch(), "watch");
-        auto made = co_await f.life->create(f.request(), std::nullopt);
+        auto made = co_await f.life->create(f.request(), std::nullopt, {});
         REQUIRE(made.has_value());
         REQUIRE(made->json.find("\"Running\"") != std::string::npos);
         REQUIRE(f.status(made->id).state == SandboxState::running);
@@ -48,8 +48,9 @@ TEST_CASE("create: what the image's name meant is told, also to a server that be
     f.start();
     const std::string wanted = "\"resolvedImageDigest\":\"" + f.runtime.digest + "\"";
     Result<Lifecycle::Created> made = Error();
-    f.loop.run(
-        [&]() -> Awaitable<void> { made = co_await f.life->create(f.request(), std::nullopt); });
+    f.loop.run([&]() -> Awaitable<void> {
+        made = co_await f.life->create(f.request(), std::nullopt, {});
+    });
     REQUIRE(made);
     CHECK(made->json.find(wanted) != std::string::npos);
     CHECK(std::string(f.life->get(made->id).value()).find(wanted) != std::string::npos);
@@ -67,7 +68,7 @@ TEST_CASE("create: what the runtime confirms of interception is told, and nothin
     f.loop.run([&]() -> Awaitable<void> {
         auto request = f.request();
         request.credential_bound = true;
-        made = co_await f.life->create(std::move(request), std::nullopt);
+        made = co_await f.life->create(std::move(request), std::nullopt, {});
     });
     REQUIRE(made);
     const bool told = !f.runtime.interception.empty();
@@ -85,7 +86,7 @@ TEST_CASE("create: a failure of the runtime leaves no row and names its code") {
         f.runtime.create_error = std::move(error);
         Error got;
         f.loop.run([&]() -> Awaitable<void> {
-            auto made = co_await f.life->create(f.request(), std::nullopt);
+            auto made = co_await f.life->create(f.request(), std::nullopt, {});
             REQUIRE_FALSE(made.has_value());
             got = made.error();
         });
@@ -155,7 +156,7 @@ TEST_CASE("remove: concurrent removals are one") {
     LifecycleFixture f;
     f.start();
     auto id = f.create();
-    f.runtime.hold_destroy = std::make_shared<Latch>(f.loop.executor());
+    f.runtime.hold_destroy = std::make_shared<net::Latch>(f.loop.executor());
     int succeeded = 0;
     auto remove = [&]() -> Awaitable<void> {
         auto removed = co_await f.life->remove(id);
@@ -280,7 +281,7 @@ TEST_CASE("the same key and body make one sandbox, also at once and after a rest
     f.start();
     std::vector<std::string> ids;
     auto create = [&]() -> Awaitable<void> {
-        auto made = co_await f.life->create(f.request(), key_of("k"));
+        auto made = co_await f.life->create(f.request(), key_of("k"), {});
         if (made) ids.push_back(made->id);
     };
     for (int i = 0; i < 3; ++i)
@@ -291,15 +292,15 @@ TEST_CASE("the same key and body make one sandbox, also at once and after a rest
     REQUIRE(f.runtime.specs.size() == 1);
     f.restart();
     f.loop.run([&]() -> Awaitable<void> {
-        auto again = co_await f.life->create(f.request(), key_of("k"));
+        auto again = co_await f.life->create(f.request(), key_of("k"), {});
         REQUIRE(again.has_value());
         REQUIRE(again->id == ids[0]);
         REQUIRE(again->replayed);
-        auto other = co_await f.life->create(f.request(), key_of("k", "other body"));
+        auto other = co_await f.life->create(f.request(), key_of("k", "other body"), {});
         REQUIRE(other.error().wire() == "IDEMPOTENCY_KEY_REUSED");
         auto removed = co_await f.life->remove(ids[0]);
         REQUIRE(removed);
-        auto spent = co_await f.life->create(f.request(), key_of("k"));
+        auto spent = co_await f.life->create(f.request(), key_of("k"), {});
         REQUIRE(spent.error().wire() == "IDEMPOTENCY_KEY_SPENT");
     });
 }
@@ -309,10 +310,10 @@ TEST_CASE("a key whose create failed may be used again") {
     f.start();
     f.runtime.create_error = Error(ErrorCode::io, "broken");
     f.loop.run([&]() -> Awaitable<void> {
-        auto failed = co_await f.life->create(f.request(), key_of("k"));
+        auto failed = co_await f.life->create(f.request(), key_of("k"), {});
         REQUIRE_FALSE(failed.has_value());
         f.runtime.create_error.reset();
-        auto made = co_await f.life->create(f.request(), key_of("k"));
+        auto made = co_await f.life->create(f.request(), key_of("k"), {});
         REQUIRE(made.has_value());
         REQUIRE_FALSE(made->replayed);
     });
@@ -352,10 +353,10 @@ TEST_CASE("restart: live ones are adopted, lost ones failed, orphans destroyed, 
 TEST_CASE("stop waits for a create in flight") {
     LifecycleFixture f;
     f.start();
-    f.runtime.hold = std::make_shared<Latch>(f.loop.executor());
+    f.runtime.hold = std::make_shared<net::Latch>(f.loop.executor());
     bool made = false;
     auto create = [&]() -> Awaitable<void> {
-        auto created = co_await f.life->create(f.request(), std::nullopt);
+        auto created = co_await f.life->create(f.request(), std::nullopt, {});
         made = created.has_value();
     };
     auto release = [&]() -> Awaitable<void> {

@@ -1,4 +1,4 @@
-#include "lifecycle/pool_plan.hpp"
+#include "lifecycle/host/pool_plan.hpp"
 
 #include "lifecycle/pool_template.hpp"
 #include "support/catch_result.hpp"

@@ -40,7 +40,8 @@ struct PoolFixture : LifecycleFixture {
     Result<Lifecycle::Created> take(const std::string& pool, model::CreateRequest request = {}) {
         request.extensions.emplace_back("poolRef", pool);
         Result<Lifecycle::Created> made = Error();
-        loop.run([&]() -> Awaitable<void> { made = co_await life->create(request, std::nullopt); });
+        loop.run(
+            [&]() -> Awaitable<void> { made = co_await life->create(request, std::nullopt, {}); });
         return made;
     }
     void remove(const std::string& id) {
@@ -177,7 +178,7 @@ TEST_CASE("creates at once share the idle ones, none gets another's") {
     auto one = [&]() -> Awaitable<void> {
         model::CreateRequest request;
         request.extensions = {{"poolRef", "p"}};
-        auto made = co_await f.life->create(request, std::nullopt);
+        auto made = co_await f.life->create(request, std::nullopt, {});
         ++done;
         if (made) ids.insert(made->id);
     };
@@ -274,7 +275,7 @@ TEST_CASE("a runtime without pools refuses them") {
         CHECK(made.error().code() == ErrorCode::unsupported);
         model::CreateRequest wanted = f.request();
         wanted.extensions = {{"poolRef", "p"}};
-        auto created = co_await f.life->create(wanted, std::nullopt);
+        auto created = co_await f.life->create(wanted, std::nullopt, {});
         CHECK(created.error().wire() == "SANDBOX::UNSUPPORTED_POOL_REF");
     });
 }

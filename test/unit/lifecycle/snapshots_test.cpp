@@ -1,4 +1,4 @@
-#include "lifecycle/recovery_plan.hpp"
+#include "lifecycle/host/recovery_plan.hpp"
 #include "lifecycle/transition.hpp"
 #include "unit/lifecycle/lifecycle_fixture.hpp"
 
@@ -53,12 +53,12 @@ struct SnapshotFixture : LifecycleFixture {
         loop.run([&]() -> Awaitable<void> {
             model::CreateRequest request;
             request.snapshot_id = snapshot;
-            made = co_await life->create(request, std::nullopt);
+            made = co_await life->create(request, std::nullopt, {});
         });
         return made;
     }
-    std::shared_ptr<Latch> hold() {
-        runtime.hold_snapshot = std::make_shared<Latch>(loop.executor());
+    std::shared_ptr<net::Latch> hold() {
+        runtime.hold_snapshot = std::make_shared<net::Latch>(loop.executor());
         return runtime.hold_snapshot;
     }
 };

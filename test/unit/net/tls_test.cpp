@@ -8,6 +8,7 @@
 #include <catch2/catch.hpp>
 
 #include <fstream>
+#include <iterator>
 
 using namespace opensandbox;
 using namespace std::chrono_literals;
@@ -41,6 +42,20 @@ struct Authority {
     std::string ca_file = directory.path / "ca.pem";
     Identity server = issue("server", "IP:127.0.0.1,DNS:localhost", &root);
 };
+
+std::string text_of(const std::filesystem::path& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// The same with the texts of the files in place of the files.
+net::TlsSettings in_texts(const net::TlsSettings& files) {
+    net::TlsSettings texts;
+    texts.ca_pem = text_of(files.ca_file);
+    if (!files.cert_file.empty()) texts.cert_pem = text_of(files.cert_file);
+    if (!files.key_file.empty()) texts.key_pem = text_of(files.key_file);
+    return texts;
+}
 
 /// Reads `size` bytes, then answers with as many.
 void echo_size(SSL* session, std::size_t size) {
@@ -215,6 +230,122 @@ TEST_CASE("files that cannot serve are named at their first use and not before")
     REQUIRE_FALSE(ready);
     CHECK(ready.error().code() == ErrorCode::invalid_argument);
     CHECK(ready.error().message().find(wrong) != std::string::npos);
+}
+
+TEST_CASE("PEM texts serve in place of files, and before them") {
+    Authority authority;
+    Identity clients = issue("client authority", "", nullptr);
+    TlsServer server(authority.server, [](SSL* session) { echo_size(session, 1); }, &clients);
+    net::TlsSettings settings = in_texts(authority.presenting(issue("client", "", &clients)));
+    // The authority is looked for among all that the text holds.
+    const std::filesystem::path other = authority.directory.path / "other.pem";
+    issue("other authority", "", nullptr).write_certificate(other);
+    const std::string root = std::exchange(settings.ca_pem, text_of(other));
+    settings.ca_file = settings.cert_file = settings.key_file = "/nonexistent/file.pem";
+    Loop loop;
+    CHECK(refusal(loop, settings, server.port).code() == ErrorCode::unavailable);
+    settings.ca_pem += "between them\n" + root;
+    loop.run([&]() -> Awaitable<void> {
+        net::TlsClient client(settings);
+        auto stream = co_await client.connect("127.0.0.1", server.port, 5s);
+        REQUIRE(stream);
+        auto answered = co_await exchange_byte(**stream);
+        CHECK(answered);
+    });
+}
+
+TEST_CASE("PEM texts that cannot serve are named and not shown") {
+    Authority authority;
+    Identity client = issue("client", "", &authority.root);
+    const net::TlsSettings files = authority.presenting(client);
+    net::TlsSettings settings = in_texts(files);
+    std::string wrong;
+    SECTION("no authority") {
+        settings.ca_pem = "hunter2";
+        wrong = "TLS: CA certificates: ";
+    }
+    SECTION("no certificate") {
+        settings.cert_pem = "hunter2";
+        wrong = "TLS: client certificate: ";
+    }
+    SECTION("no key") {
+        settings.key_pem = "hunter2";
+        wrong = "TLS: private key: ";
+    }
+    SECTION("a certificate in place of a key") {
+        settings.key_pem = settings.cert_pem;
+        wrong = "TLS: private key: ";
+    }
+    SECTION("a key of another certificate") {
+        issue("other", "", &authority.root).write_key(files.key_file);
+        settings.key_pem = text_of(files.key_file);
+        wrong = "TLS: private key: ";
+    }
+    SECTION("an encrypted key, whose password nobody can be asked for") {
+        client.write_key(files.key_file, "secret");
+        settings.key_pem = text_of(files.key_file);
+        wrong = "TLS: private key: ";
+    }
+    SECTION("a certificate without its key") {
+        settings.key_pem.clear();
+        wrong = "TLS: a client certificate and its key are set together";
+    }
+    SECTION("a key without its certificate") {
+        settings.cert_pem.clear();
+        wrong = "TLS: a client certificate and its key are set together";
+    }
+    auto ready = net::TlsClient(settings).prepare();
+    REQUIRE_FALSE(ready);
+    CHECK(ready.error().code() == ErrorCode::invalid_argument);
+    CHECK_THAT(ready.error().message(), Catch::StartsWith(wrong));
+    CHECK(ready.error().message().find("hunter2") == std::string::npos);
+}
+
+TEST_CASE("a certificate may have to name another server than the host that is dialled") {
+    Authority authority;
+    Identity named = issue("server", "DNS:api.internal", &authority.root);
+    std::string asked;
+    TlsServer server(named, [&](SSL* session) {
+        const char* name = SSL_get_servername(session, TLSEXT_NAMETYPE_host_name);
+        asked = name == nullptr ? "" : name;
+        echo_size(session, 1);
+    });
+    net::TlsSettings settings = authority.trusting();
+    Loop loop;
+    CHECK(refusal(loop, settings, server.port).code() == ErrorCode::unavailable);
+    settings.server_name = "other.internal";
+    CHECK(refusal(loop, settings, server.port).code() == ErrorCode::unavailable);
+    settings.server_name = "api.internal";
+    loop.run([&]() -> Awaitable<void> {
+        net::TlsClient client(settings);
+        auto stream = co_await client.connect("127.0.0.1", server.port, 5s);
+        REQUIRE(stream);
+        auto answered = co_await exchange_byte(**stream);
+        CHECK(answered);
+    });
+    CHECK(asked == "api.internal");
+}
+
+TEST_CASE("clients that trust or are something else are not the same") {
+    const auto identity = [](const net::TlsSettings& settings) {
+        return net::TlsClient(settings).identity();
+    };
+    const net::TlsSettings plain;
+    CHECK(identity(plain) == identity(plain));
+    for (std::string net::TlsSettings::* member :
+         {&net::TlsSettings::ca_file, &net::TlsSettings::cert_file, &net::TlsSettings::key_file,
+          &net::TlsSettings::ca_pem, &net::TlsSettings::cert_pem, &net::TlsSettings::key_pem,
+          &net::TlsSettings::server_name}) {
+        net::TlsSettings changed;
+        changed.*member = "x";
+        CHECK(identity(changed) != identity(plain));
+        net::TlsSettings moved;
+        moved.ca_file = "x";
+        if (member != &net::TlsSettings::ca_file) CHECK(identity(changed) != identity(moved));
+    }
+    net::TlsSettings blind;
+    blind.verify = false;
+    CHECK(identity(blind) != identity(plain));
 }
 
 TEST_CASE("a peer that speaks no TLS, or nothing at all, is given up") {

@@ -96,33 +96,6 @@ TEST_CASE("a credential program gives user and secret, or a token") {
     CHECK_FALSE(parse_program_answer("no"));
 }
 
-TEST_CASE("a credential program is asked, and passed over when it fails or hangs") {
-    test_support::ScratchDirectory scratch;
-    OnPath path(scratch.path);
-    add_program(
-        scratch.path / "docker-credential-good",
-        R"(read server; [ "$1" = get ] && printf '{"Username":"%s","Secret":"s"}' "$server")");
-    auto answer =
-        run_credential_program("docker-credential-good", "a.example\n", std::chrono::seconds(10));
-    REQUIRE(answer);
-    CHECK(*answer == R"({"Username":"a.example","Secret":"s"})");
-
-    add_program(scratch.path / "docker-credential-bad", "echo secret; echo secret >&2; exit 3");
-    auto failed = run_credential_program("docker-credential-bad", "", std::chrono::seconds(10));
-    REQUIRE_FALSE(failed);
-    CHECK(failed.error().message().find("exit code 3") != std::string::npos);
-    CHECK(failed.error().message().find("secret") == std::string::npos);
-
-    add_program(scratch.path / "docker-credential-slow", "sleep 1000");
-    auto late =
-        run_credential_program("docker-credential-slow", "", std::chrono::milliseconds(100));
-    REQUIRE_FALSE(late);
-    CHECK(late.error().code() == ErrorCode::timeout);
-    CHECK(run_credential_program("docker-credential-none", "", std::chrono::seconds(1))
-              .error()
-              .code() == ErrorCode::not_found);
-}
-
 TEST_CASE("our own login wins over Docker's, a program's over what its file says") {
     test_support::ScratchDirectory scratch;
     OnPath path(scratch.path);

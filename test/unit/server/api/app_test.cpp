@@ -266,7 +266,7 @@ TEST_CASE("past the limit of concurrency the answer is 503") {
     server::RoomLimits limits;
     limits.control = 1;
     f.rooms->set_limits(limits);
-    f.runtime.hold = std::make_shared<lifecycle::Latch>(f.loop.executor());
+    f.runtime.hold = std::make_shared<net::Latch>(f.loop.executor());
     bool ended = false;
     auto waiting = [&]() -> Awaitable<void> {
         const std::string body = R"({"image":{"uri":"x"},"entrypoint":["a"],"resourceLimits":{}})";

@@ -108,7 +108,7 @@ TEST_CASE("proxy: redirects stay behind it and repeated cookies survive") {
 
 TEST_CASE("proxy: an event stream comes through as it is sent") {
     AppFixture f;
-    auto gate = std::make_shared<lifecycle::Latch>(f.loop.executor());
+    auto gate = std::make_shared<net::Latch>(f.loop.executor());
     ScriptedServer agent(f.loop, [&](net::Stream& stream, int) -> Awaitable<void> {
         co_await receive_until(stream, "\r\n\r\n");
         co_await send(stream,
@@ -291,7 +291,7 @@ TEST_CASE("proxy: service workers are refused before the sandbox is asked") {
 
 TEST_CASE("proxy: requests without a key have room of their own, and one sandbox a part of it") {
     ProxyFixture f(kOk);
-    auto gate = std::make_shared<lifecycle::Latch>(f.loop.executor());
+    auto gate = std::make_shared<net::Latch>(f.loop.executor());
     ScriptedServer slow(f.loop, [&](net::Stream& stream, int) -> Awaitable<void> {
         co_await receive_until(stream, "\r\n\r\n");
         co_await gate->wait();
