@@ -1,5 +1,8 @@
+#include "agent/role/install.hpp"
 #include "agent/role/role.hpp"
+#include "agent/role/task_executor.hpp"
 #include "cli/command_line.hpp"
+#include "controller/role/role.hpp"
 #include "egress/role/role.hpp"
 #include "mcp/role.hpp"
 #include "runtime/native/inside/broker_process.hpp"
@@ -33,6 +36,9 @@ constexpr std::array kRoles{
     Role{"bootstrap", opensandbox::agent::bootstrap_main},
     Role{"bootstrap.sh", opensandbox::agent::bootstrap_main},
     Role{"egress", opensandbox::egress::run_sidecar},
+    Role{"install-agent", opensandbox::agent::install_main},
+    Role{"task-executor", opensandbox::agent::task_executor_main},
+    Role{"controller", opensandbox::controller::main},
     Role{"mcp", opensandbox::mcp::main},
     Role{"opensandbox-mcp", opensandbox::mcp::main},
     Role{"guest", opensandbox::runtime::native::guest_main},

@@ -102,7 +102,7 @@ void offer_names(Completion& out, const CommandTable& table, const std::string& 
     for (auto name : table.names_in(group))
         offer(out, name);
     if (!group.empty()) return;
-    for (std::string_view name : {"serve", "init-config", "mcp", "version", "help"})
+    for (std::string_view name : {"serve", "init-config", "controller", "mcp", "version", "help"})
         offer(out, name);
 }
 

@@ -58,6 +58,7 @@ std::string help_text(const CommandTable& table, std::string_view program) {
                        "  command line.\n\nServer:\n" +
                        row("serve", "Start the server ('serve --help').") +
                        row("init-config", "Write a commented server configuration.") +
+                       row("controller", "Start the Kubernetes controller ('controller --help').") +
                        row("mcp", "Serve agents by the Model Context Protocol ('mcp --help').") +
                        "\nCommands:\n";
     for (const auto& command : table.commands) {

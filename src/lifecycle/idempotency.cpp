@@ -9,12 +9,12 @@ namespace {
 
 constexpr std::size_t kMaxKey = 255;
 
-Error reused(const std::string& key) {
+}  // namespace
+
+Error reused_key(const std::string& key) {
     return {ErrorCode::conflict, "IDEMPOTENCY_KEY_REUSED",
             "Idempotency-Key '" + key + "' was already used with another request body."};
 }
-
-}  // namespace
 
 Result<IdempotencyKey> make_idempotency_key(std::string_view header, std::string_view body) {
     bool visible = std::ranges::all_of(header, [](char c) { return c > ' ' && c < 0x7f; });
@@ -29,7 +29,7 @@ KeyTable::Verdict KeyTable::decide(const IdempotencyKey& key, Timestamp now) {
     Verdict verdict;
     if (auto flight = in_flight_.find(key.key); flight != in_flight_.end()) {
         if (flight->second.body_digest != key.body_digest) {
-            verdict.error = reused(key.key);
+            verdict.error = reused_key(key.key);
         } else {
             verdict.wait = flight->second.done;
         }
@@ -38,7 +38,7 @@ KeyTable::Verdict KeyTable::decide(const IdempotencyKey& key, Timestamp now) {
     auto made = made_.find(key.key);
     if (made == made_.end() || made->second.created_at + kKeyLifetime <= now) return verdict;
     if (made->second.body_digest != key.body_digest) {
-        verdict.error = reused(key.key);
+        verdict.error = reused_key(key.key);
     } else {
         verdict.sandbox_id = made->second.sandbox_id;
     }

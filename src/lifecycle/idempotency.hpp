@@ -25,6 +25,9 @@ inline constexpr std::chrono::hours kKeyLifetime{24};
 /// 1 to 255 visible ASCII characters, else `invalid_argument`; digests the body.
 Result<IdempotencyKey> make_idempotency_key(std::string_view header, std::string_view body);
 
+/// 409 IDEMPOTENCY_KEY_REUSED: the key came with another body before.
+Error reused_key(const std::string& key);
+
 /// Which keys were used for what. Pure but for the latches that concurrent requests wait on.
 class KeyTable {
   public:

@@ -23,6 +23,7 @@ struct Endpoints {
     std::uint16_t http_port = 0;  ///< port of the host that leads to the sandbox's port 8080
     std::string internal_host;    ///< the sandbox's own address, reachable from the server's host
     bool host_network = false;    ///< its ports are the host's
+    bool own_address = false;     ///< clients, too, reach every port of it at internal_host
     /// Other ports of the sandbox, each with the host's port that leads to it.
     std::vector<std::pair<std::uint16_t, std::uint16_t>> published;
     std::string egress_token;  ///< OPENSANDBOX-EGRESS-AUTH of its egress API; empty: it has none

@@ -15,7 +15,8 @@ std::string to_json(const Pool& pool, const PoolStatus& status) {
            "},\"status\":{\"total\":" + number(status.total) +
            ",\"allocated\":" + number(status.allocated) +
            ",\"available\":" + number(status.available) + ",\"revision\":\"" +
-           number(pool.revision) + "\"},\"createdAt\":\"" + to_rfc3339(pool.created_at) + "\"}";
+           (status.revision.empty() ? number(pool.revision) : status.revision) +
+           "\"},\"createdAt\":\"" + to_rfc3339(pool.created_at) + "\"}";
     return out;
 }
 

@@ -22,6 +22,7 @@ struct PoolStatus {
     std::int64_t total = 0;
     std::int64_t allocated = 0;
     std::int64_t available = 0;
+    std::string revision;  ///< of its template; empty: that of Pool counts
 };
 
 /// A named stock of ready sandboxes, as the API shows it.

@@ -57,6 +57,11 @@ class Cache final : public WatchSink {
         return *object;
     }
 
+    /// Tells of an object once more, for what is known of it besides.
+    void touch(const ObjectKey& key) const {
+        if (const Pointer object = find(key)) tell(object, object);
+    }
+
     void begin_listing() override {
         listing_ = true;
         listed_.clear();

@@ -2,9 +2,9 @@
 #include "base/log.hpp"
 #include "base/scope_exit.hpp"
 #include "net/task.hpp"
+#include "runtime/agent_greeting.hpp"
 #include "runtime/docker/core.hpp"
 #include "runtime/docker/names.hpp"
-#include "runtime/docker/readiness.hpp"
 
 namespace opensandbox::runtime::docker {
 namespace {
@@ -59,7 +59,7 @@ Awaitable<Result<Endpoints>> DockerRuntime::create(SandboxSpec asked) {
     }
     if (Known* entry = known(spec.id)) {
         entry->creating = false;
-        entry->interception_mode = docker::interception_mode(spec);
+        entry->interception_mode = runtime::interception_mode(spec);
     }
     auto took = std::chrono::steady_clock::now() - began;
     log::debug(

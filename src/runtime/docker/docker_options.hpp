@@ -1,6 +1,7 @@
 #pragma once
 
 #include "model/json_text.hpp"
+#include "runtime/egress_sidecar.hpp"
 
 #include <chrono>
 #include <cstdint>
@@ -45,31 +46,11 @@ struct DockerOptions {
     std::vector<std::string> allowed_host_paths;
     std::string ossfs_mount_root = "/mnt/ossfs";
 
-    // [egress]
-    std::string egress_image;  ///< empty: our own, made of this executable
-    /// "dns", "dns+nft", or empty: nothing was said. See egress_mode_of().
-    std::string egress_mode;
-    bool egress_disable_ipv6 = true;
-    std::chrono::seconds egress_readiness_timeout{30};
-    std::string egress_otlp_endpoint;
-    /// Settings of every sidecar by their variables; a request's own go before them.
-    std::vector<std::pair<std::string, std::string>> egress_environment;
-    std::string upstream_proxy_url;
-    std::string upstream_proxy_authorization;
-    std::string upstream_proxy_ca_cert_path;
+    EgressSidecarOptions egress;  ///< [egress]
 
     // [secure_runtime]
     std::string secure_runtime;  ///< type: empty, gvisor, kata
     std::string oci_runtime;     ///< the engine's name of it: runsc, kata-runtime
 };
-
-/// How sidecars enforce. What the operator says counts. Else, with an image of somebody else's, the
-/// contract's default: "dns". With our own "dns+nft": it needs nothing more of the host, without it
-/// a sandbox reaches every address that it knows without asking for a name, and the credential
-/// vault works in that mode only.
-inline std::string egress_mode_of(const DockerOptions& options) {
-    if (!options.egress_mode.empty()) return options.egress_mode;
-    return options.egress_image.empty() ? "dns+nft" : "dns";
-}
 
 }  // namespace opensandbox::runtime::docker

@@ -2,10 +2,10 @@
 
 #include "base/log.hpp"
 #include "net/task.hpp"
+#include "runtime/agent_greeting.hpp"
 #include "runtime/docker/core.hpp"
 #include "runtime/docker/names.hpp"
 #include "runtime/docker/own_program.hpp"
-#include "runtime/docker/readiness.hpp"
 #include "runtime/host_volume.hpp"
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "egress/settings/names.hpp"
+#include "runtime/egress_sidecar.hpp"
 
 #include <cstdint>
 #include <filesystem>
@@ -54,7 +55,7 @@ inline constexpr std::string_view kSnapshotRepository = "opensandbox-snapshots";
 /// Where a container finds the agent's volume, read-only, and the directory that belongs to the
 /// sandbox around it.
 inline constexpr std::string_view kAgentDirectory = "/opt/opensandbox/bin";
-inline constexpr std::string_view kRuntimeDirectory = "/opt/opensandbox";
+inline constexpr std::string_view kRuntimeDirectory = kSharedDirectory;
 /// Tells a sandbox's bootstrap that TLS is intercepted.
 inline constexpr std::string_view kTransparentVariable = egress::setting::kTransparent;
 inline constexpr std::string_view kAgentTokenVariable = "EXECD_ACCESS_TOKEN";

@@ -1,8 +1,8 @@
 #include "base/identifier.hpp"
 #include "base/log.hpp"
+#include "runtime/agent_greeting.hpp"
 #include "runtime/docker/core.hpp"
 #include "runtime/docker/names.hpp"
-#include "runtime/docker/readiness.hpp"
 #include "runtime/docker/sidecar_spec.hpp"
 
 namespace opensandbox::runtime::docker {
@@ -49,7 +49,7 @@ Awaitable<Status> DockerRuntime::start_sidecar(Creation& creation) {
     auto made = co_await engine_.create_volume(std::move(volume));
     if (!made) co_return failure("SANDBOX_START_FAILED", made.error().message());
     auto container = co_await run_sidecar(creation, sidecar);
-    if (!container && options_.egress_disable_ipv6) {
+    if (!container && options_.egress.disable_ipv6) {
         // Some engines refuse the settings that turn IPv6 off.
         log::warn("starting the egress sidecar once more without sysctls",
                   {{"sandbox", spec.id}, {"error", container.error().message()}});
@@ -78,10 +78,10 @@ Awaitable<Status> DockerRuntime::await_sidecar(std::string id, SidecarPlan sidec
         return !entry || entry->cut_off;
     };
     bool healthy = co_await await_success(probes_, address, "/healthz", std::move(fields), ended,
-                                          kHealthStep, options_.egress_readiness_timeout);
+                                          kHealthStep, options_.egress.readiness_timeout);
     if (healthy) co_return Status();
     std::string why =
-        "not healthy within " + std::to_string(options_.egress_readiness_timeout.count()) + " s";
+        "not healthy within " + std::to_string(options_.egress.readiness_timeout.count()) + " s";
     if (ended()) why = co_await why_sidecar_ended(id);
     co_return failure("SANDBOX_START_FAILED", "egress sidecar: " + why);
 }

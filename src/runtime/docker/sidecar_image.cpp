@@ -131,7 +131,7 @@ Awaitable<Result<std::string>> SidecarImage::ensure(std::string architecture) {
 }
 
 Awaitable<Result<std::string>> SidecarImage::provide(std::string architecture) {
-    bool own = options_.egress_image.empty();
+    bool own = options_.egress.image.empty();
     if (own && architecture != own_architecture()) {
         co_return Error(ErrorCode::unsupported, "the engine runs on " + architecture +
                                                     ", this program on " +
@@ -150,7 +150,7 @@ Awaitable<Result<std::string>> SidecarImage::provide(std::string architecture) {
         if (!version) co_return version.error();
         version_ = version->substr(0, kVersionDigits);
     }
-    reference_ = own ? std::string(kRepository) + ":" + version_ : options_.egress_image;
+    reference_ = own ? std::string(kRepository) + ":" + version_ : options_.egress.image;
     auto image = co_await engine_.inspect_image(reference_);
     if (image) co_return reference_;
     if (image.error().code() != ErrorCode::not_found) co_return image.error();

@@ -2,6 +2,7 @@
 
 #include "json/document.hpp"
 #include "runtime/docker/docker_options.hpp"
+#include "runtime/egress_sidecar.hpp"
 #include "runtime/runtime.hpp"
 
 #include <cstdint>
@@ -23,12 +24,6 @@ struct SidecarPlan {
 /// What is wrong with the request or the configuration, `invalid_argument` with
 /// SANDBOX::INVALID_PARAMETER. Succeeds without a policy.
 Status check_network_policy(const SandboxSpec& spec, const DockerOptions& options);
-
-/// Whether the sandbox's TLS traffic goes through its sidecar.
-bool is_transparent(const SandboxSpec& spec);
-
-/// "all" or "credential-bound"; empty when it does not.
-std::string interception_mode(const SandboxSpec& spec);
 
 /// The body of POST /containers/create.
 json::object sidecar_body(const SandboxSpec& spec, const DockerOptions& options,

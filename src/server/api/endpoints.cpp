@@ -100,7 +100,8 @@ http::Response endpoint_of(Services& services, http::Exchange& exchange) {
         headers.set(http::kAccessTokenField, agent->token);
         auto client = exchange.request().fields.get("User-Agent").value_or("");
         if (ignores_endpoint_headers(client)) {
-            bool by_agent = direct && !agent->endpoints.host_network;
+            bool by_agent =
+                direct && !agent->endpoints.host_network && !agent->endpoints.own_address;
             endpoint = with_access_path(endpoint, agent->token,
                                         by_agent ? port : std::optional<std::uint16_t>());
         }

@@ -82,8 +82,8 @@ Awaitable<void> network_policy(Services& services, http::Exchange& exchange) {
         auto refusal = validation_response(errors);
         co_return co_await exchange.respond(std::move(refusal));
     }
-    const bool foreign = services.config.runtime == RuntimeType::docker &&
-                         !services.config.docker.egress_image.empty();
+    const bool foreign =
+        services.config.runtime != RuntimeType::native && !services.config.sidecar.image.empty();
     if (foreign && (method == "PUT" || method == "PATCH") && model::has_ports(*body)) {
         co_return co_await exchange.respond(error_response(
             400, "SANDBOX::INVALID_PARAMETER",

@@ -22,7 +22,6 @@ void check_tables(ConfigReader& reader) {
     for (const Section* section : config_sections()) {
         if (section->name.find('.') == std::string_view::npos) check(section->name);
     }
-    check("kubernetes");
 }
 
 void read_sections(ConfigReader& reader, Config& config) {

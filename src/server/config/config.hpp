@@ -6,6 +6,7 @@
 #include "net/address_block.hpp"
 #include "registry/options.hpp"
 #include "runtime/docker/docker_options.hpp"
+#include "runtime/kubernetes/kubernetes_options.hpp"
 #include "runtime/native/records/warm_options.hpp"
 #include "runtime/runtime.hpp"
 
@@ -59,7 +60,7 @@ struct TenantsConfig {
     std::string auth_token;   ///< its value
 };
 
-enum class RuntimeType : std::uint8_t { native, docker };
+enum class RuntimeType : std::uint8_t { native, docker, kubernetes };
 
 /// The configuration (lifecycle 7). Every member has its default, so that no file is needed.
 struct Config {
@@ -92,13 +93,15 @@ struct Config {
     // [runtime]
     RuntimeType runtime = RuntimeType::native;
 
-    // [docker], [egress], [secure_runtime]; what other sections say is filled in by serve
+    // [docker], [secure_runtime]; what other sections say is filled in by serve
     runtime::docker::DockerOptions docker;
+    runtime::kubernetes::KubernetesOptions kubernetes;  ///< [kubernetes]
     std::string host_ip;  ///< public host when the server itself runs in a container
 
-    /// [egress.environment]: settings of sidecars and of native egress control by their variables
-    /// (network contract 1.3), where no key of [egress] speaks of them.
-    std::vector<std::pair<std::string, std::string>> egress_environment;
+    /// [egress]. Its environment, [egress.environment], is settings of sidecars and of native
+    /// egress control by their variables (network contract 1.3), where no key of [egress] speaks of
+    /// them.
+    runtime::EgressSidecarOptions sidecar;
 
     // [storage]
     std::vector<std::string> allowed_host_paths;  ///< of host volumes; empty: none

@@ -5,22 +5,6 @@ namespace {
 
 using runtime::docker::DockerOptions;
 
-void read_variables(ConfigReader& reader, const Key&, std::string_view path,
-                    model::StringMap& into) {
-    const toml::node* found = reader.node(path);
-    if (!found) return;
-    const toml::table* table = found->as_table();
-    bool right = table != nullptr;
-    if (right) {
-        for (const auto& [key, value] : *table) {
-            auto text = value.value_exact<std::string>();
-            right = right && text.has_value();
-            if (text) into.emplace_back(std::string(key.str()), *text);
-        }
-    }
-    if (!right) reader.fail(path, "must be a table of texts");
-}
-
 constexpr bool is_not_empty(std::string_view text) {
     return !text.empty();
 }
@@ -55,7 +39,7 @@ constexpr std::array kDockerKeys{
     keys::text<&Config::docker, &DockerOptions::seccomp_profile>("seccomp_profile", ""),
     keys::number<&Config::docker, &DockerOptions::pids_limit>("pids_limit", 1, INT32_MAX,
                                                               "Processes of a container."),
-    keys::value<read_variables, &Config::docker, &DockerOptions::sandbox_env>(
+    keys::value<keys::read_texts_table, &Config::docker, &DockerOptions::sandbox_env>(
         "sandbox_env", "Variables of every container.")
         .like("{ LANG = \"C.UTF-8\" }"),
     keys::texts<&Config::docker, &DockerOptions::sandbox_binds>("sandbox_binds",

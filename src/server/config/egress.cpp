@@ -9,7 +9,8 @@ namespace {
 
 namespace setting = egress::setting;
 
-using runtime::docker::DockerOptions;
+using runtime::EgressSidecarOptions;
+using runtime::kubernetes::KubernetesOptions;
 
 /// False for a name that no setting has: it may be for a later sidecar.
 bool is_reserved(std::string_view name) {
@@ -51,16 +52,16 @@ void read_egress_environment(ConfigReader& reader, Config& config) {
             reader.fail(section + "." + name,
                         "must begin with OPENSANDBOX_EGRESS_ and be none that the server sets");
         } else {
-            config.egress_environment.emplace_back(name, *text);
+            config.sidecar.environment.emplace_back(name, *text);
         }
     }
-    if (auto s = check(config.egress_environment); !s) reader.fail(section, s.error().message());
+    if (auto s = check(config.sidecar.environment); !s) reader.fail(section, s.error().message());
 }
 
 /// What a sidecar has and the host, which guards all native sandboxes, has not.
 void refuse_settings_of_sidecars(ConfigReader& reader, Config& config) {
-    if (config.runtime == RuntimeType::docker) return;
-    for (const auto& [name, value] : config.egress_environment) {
+    if (config.runtime != RuntimeType::native) return;
+    for (const auto& [name, value] : config.sidecar.environment) {
         const egress::Setting* known = egress::find_setting(name);
         if (known && known->configuration == egress::InConfiguration::sidecar) {
             reader.fail("egress.environment." + name,
@@ -93,44 +94,45 @@ bool is_proxy_url(std::string_view url) {
 }
 
 constexpr std::array kEgressKeys{
-    keys::text<&Config::docker, &DockerOptions::egress_image>("image", ""),
-    keys::text<&Config::docker, &DockerOptions::egress_mode>(
+    keys::text<&Config::sidecar, &EgressSidecarOptions::image>("image", ""),
+    keys::text<&Config::sidecar, &EgressSidecarOptions::mode>(
         "mode",
-        "The rest is for docker: what its sidecars judge (\"dns\": names alone, \"dns+nft\": "
+        "The rest is for docker and kubernetes: what its sidecars judge (\"dns\": names alone, "
+        "\"dns+nft\": "
         "addresses, too, as for native sandboxes always; without this line \"dns\" where `image` "
         "names another program), and where they send metrics.")
         .like(R"("dns+nft")")
         .must(is_mode, "must be dns or dns+nft"),
-    keys::flag<&Config::docker, &DockerOptions::egress_disable_ipv6>("disable_ipv6", ""),
-    keys::seconds<&Config::docker, &DockerOptions::egress_readiness_timeout>(
+    keys::flag<&Config::sidecar, &EgressSidecarOptions::disable_ipv6>("disable_ipv6", ""),
+    keys::seconds<&Config::sidecar, &EgressSidecarOptions::readiness_timeout>(
         "readiness_timeout_seconds", ""),
-    keys::text<&Config::docker, &DockerOptions::egress_otlp_endpoint>("otlp_endpoint", "")
+    keys::text<&Config::sidecar, &EgressSidecarOptions::otlp_endpoint>("otlp_endpoint", "")
         .like(R"("http://127.0.0.1:4318")"),
+    keys::value<keys::read_texts_table, &Config::kubernetes, &KubernetesOptions::egress_requests>(
+        "requests", "With kubernetes: resources of the sidecar's container.")
+        .like(R"({ cpu = "50m" })"),
+    keys::value<keys::read_texts_table, &Config::kubernetes, &KubernetesOptions::egress_limits>(
+        "limits", "")
+        .like(R"({ memory = "128Mi" })"),
 };
 
 constexpr std::array kUpstreamProxyKeys{
-    keys::text<&Config::docker, &DockerOptions::upstream_proxy_url>("url", "")
+    keys::text<&Config::sidecar, &EgressSidecarOptions::upstream_proxy_url>("url", "")
         .like(R"("http://proxy.example:3128")")
         .must(is_proxy_url, "must be http(s)://host[:port]"),
-    keys::text<&Config::docker, &DockerOptions::upstream_proxy_authorization>("authorization", "")
+    keys::text<&Config::sidecar, &EgressSidecarOptions::upstream_proxy_authorization>(
+        "authorization", "")
         .like(R"("Basic …")"),
-    keys::text<&Config::docker, &DockerOptions::upstream_proxy_ca_cert_path>(
+    keys::text<&Config::sidecar, &EgressSidecarOptions::upstream_proxy_ca_cert_path>(
         "ca_cert_path",
         "PEM file of an authority that servers are checked with, besides the system's; everybody "
         "must be able to read it.")
         .like(R"("/etc/opensandbox/upstream-ca.pem")"),
 };
 
-void note_kubernetes(ConfigReader& reader, Config& config) {
-    for (const char* key : {"egress.requests", "egress.limits"}) {
-        if (reader.node(key))
-            config.ignored.emplace_back(std::string(key) + ": for Kubernetes only");
-    }
-}
-
 void check_upstream_proxy(ConfigReader& reader, Config& config) {
-    if (!config.docker.upstream_proxy_url.empty() &&
-        runtime::docker::egress_mode_of(config.docker) != "dns+nft") {
+    if (!config.sidecar.upstream_proxy_url.empty() &&
+        runtime::egress_mode_of(config.sidecar) != "dns+nft") {
         reader.fail("egress.upstream_proxy.url", "needs egress.mode = \"dns+nft\"");
     }
 }
@@ -141,9 +143,8 @@ constinit const Section kEgressSection{
     .name = "egress",
     .comment =
         "What sandboxes with a networkPolicy reach is controlled by the host (native), or "
-        "by a sidecar of each (docker): this program, unless `image` names another.",
-    .keys = kEgressKeys,
-    .read = note_kubernetes};
+        "by a sidecar of each (docker, kubernetes): this program, unless `image` names another.",
+    .keys = kEgressKeys};
 constinit const Section kUpstreamProxySection{
     .name = "egress.upstream_proxy",
     .comment = "Intercepted requests leave through this proxy; sandboxes then need interception.",
@@ -157,8 +158,8 @@ constinit const Section kEgressEnvironmentSection{
     .check = refuse_settings_of_sidecars};
 
 std::vector<std::pair<std::string, std::string>> native_egress_settings(const Config& config) {
-    auto out = config.egress_environment;
-    const DockerOptions& options = config.docker;
+    auto out = config.sidecar.environment;
+    const EgressSidecarOptions& options = config.sidecar;
     const auto add = [&](std::string_view name, const std::string& value) {
         if (!value.empty()) out.emplace_back(name, value);
     };

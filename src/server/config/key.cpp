@@ -75,5 +75,23 @@ void read_flag(ConfigReader& reader, const Key&, std::string_view path, bool& in
     reader.flag(path, into);
 }
 
+void read_texts_table(ConfigReader& reader, const Key&, std::string_view path,
+                      model::StringMap& into) {
+    const toml::node* found = reader.node(path);
+    if (!found) return;
+    model::StringMap given;
+    const toml::table* table = found->as_table();
+    bool right = table != nullptr;
+    if (right) {
+        for (const auto& [key, value] : *table) {
+            auto text = value.value_exact<std::string>();
+            right = right && text.has_value();
+            if (text) given.emplace_back(std::string(key.str()), *text);
+        }
+    }
+    if (!right) return reader.fail(path, "must be a table of texts");
+    into = std::move(given);
+}
+
 }  // namespace keys
 }  // namespace opensandbox::server

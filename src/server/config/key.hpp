@@ -112,6 +112,10 @@ constexpr Key texts(std::string_view name, std::string_view help) {
     return value<read_texts, member...>(name, help);
 }
 
+/// A table of texts.
+void read_texts_table(ConfigReader& reader, const Key& key, std::string_view path,
+                      model::StringMap& into);
+
 void read_flag(ConfigReader& reader, const Key& key, std::string_view path, bool& into);
 template <auto... member>
 constexpr Key flag(std::string_view name, std::string_view help) {

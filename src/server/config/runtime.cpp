@@ -6,14 +6,16 @@ namespace {
 constexpr std::array kRuntimes{
     keys::Word{"native", RuntimeType::native},
     keys::Word{"docker", RuntimeType::docker},
+    keys::Word{"kubernetes", RuntimeType::kubernetes},
 };
 
 constexpr std::array kRuntimeKeys{
-    keys::choice<kRuntimes, &Config::runtime>("type", "native or docker.",
+    keys::choice<kRuntimes, &Config::runtime>("type", "native, docker or kubernetes.",
                                               "; this server has no other runtime"),
     keys::text<&Config::docker, &runtime::docker::DockerOptions::execd_image>(
         "execd_image",
-        "With docker: the agent comes from this image, not from the server's executable."),
+        "With docker and kubernetes: the agent comes from this image, not from the server's "
+        "executable."),
     keys::flag<&Config::docker, &runtime::docker::DockerOptions::execd_run_as_init>(
         "execd_run_as_init",
         "Sets EXECD_INIT for such an agent; the server's own is process 1 anyway."),
@@ -23,13 +25,14 @@ constexpr std::array kSecureRuntimeKeys{
     keys::irregular("type", R"("")"),
     keys::irregular("runsc", R"("runsc")", "A path, or a name in PATH."),
     keys::irregular("docker_runtime", R"("runsc")"),
+    keys::irregular("k8s_runtime_class", R"("gvisor")"),
 };
 
-// Gateways belong to the Kubernetes runtime: a configuration that asks for one is refused.
+// A configuration that asks for a gateway is refused.
 constexpr std::array kIngressModes{keys::Word{"direct", true}};
 constexpr std::array kIngressKeys{
     keys::choice<kIngressModes>("mode", "Sandboxes are reached without a gateway.",
-                                "; only the kubernetes runtime has a gateway"),
+                                "; this server has no gateway"),
 };
 
 // What this server cannot do must not be configured in vain where it guards something.
@@ -63,9 +66,23 @@ void read_docker_secure_runtime(ConfigReader& reader, runtime::docker::DockerOpt
     }
 }
 
+void read_runtime_class(ConfigReader& reader, std::string& runtime_class) {
+    std::string type;
+    reader.text("secure_runtime.type", type);
+    reader.text("secure_runtime.k8s_runtime_class", runtime_class);
+    if (type.empty()) {
+        runtime_class.clear();
+        return;
+    }
+    if (runtime_class.empty())
+        reader.fail("secure_runtime.k8s_runtime_class", "must name a RuntimeClass of the cluster");
+}
+
 void read_secure_runtime(ConfigReader& reader, Config& config) {
     if (config.runtime == RuntimeType::docker) {
         read_docker_secure_runtime(reader, config.docker);
+    } else if (config.runtime == RuntimeType::kubernetes) {
+        read_runtime_class(reader, config.kubernetes.runtime_class);
     } else {
         read_native_secure_runtime(reader, config);
     }
@@ -97,7 +114,8 @@ constinit const Section kSecureRuntimeSection{
     .comment =
         "\"gvisor\": native sandboxes run on gVisor's kernel instead of the host's; runsc "
         "(its own release, or a build without cgo) must be installed. With the docker "
-        "runtime \"gvisor\" or \"kata\", and docker_runtime names the engine's runtime.",
+        "runtime \"gvisor\" or \"kata\", and docker_runtime names the engine's runtime; with "
+        "kubernetes k8s_runtime_class names the RuntimeClass of pods.",
     .keys = kSecureRuntimeKeys,
     .read = read_secure_runtime,
     .check = refuse_warm_under_gvisor};

@@ -6,7 +6,7 @@
 namespace opensandbox::server {
 namespace {
 
-constexpr std::array<const Section*, 23> kSections{&kServerSection,
+constexpr std::array<const Section*, 24> kSections{&kServerSection,
                                                    &kProxySection,
                                                    &kLogSection,
                                                    &kRuntimeSection,
@@ -28,7 +28,8 @@ constexpr std::array<const Section*, 23> kSections{&kServerSection,
                                                    &kOtelSection,
                                                    &kTenantsSection,
                                                    &kQuotasSection,
-                                                   &kDockerSection};
+                                                   &kDockerSection,
+                                                   &kKubernetesSection};
 
 }  // namespace
 

@@ -47,6 +47,7 @@ extern const Section kOtelSection;
 extern const Section kTenantsSection;
 extern const Section kQuotasSection;
 extern const Section kDockerSection;
+extern const Section kKubernetesSection;
 
 /// All of them, in the order of the skeleton and of reading.
 std::span<const Section* const> config_sections();

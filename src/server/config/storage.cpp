@@ -15,6 +15,8 @@ constexpr std::array kStorageKeys{
     keys::value<read_host_paths, &Config::allowed_host_paths>(
         "allowed_host_paths",
         "Absolute paths of the host that volumes of sandboxes may lie in; none by default."),
+    keys::text<&Config::kubernetes, &runtime::kubernetes::KubernetesOptions::claim_size>(
+        "volume_default_size", "With kubernetes: of claims that a request makes without a size."),
     keys::text<&Config::docker, &runtime::docker::DockerOptions::ossfs_mount_root>(
         "ossfs_mount_root", "Where buckets are mounted under Docker.")
         .must(is_absolute, "must be an absolute path"),

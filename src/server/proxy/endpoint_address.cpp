@@ -49,6 +49,9 @@ std::optional<DirectEndpoint> direct_endpoint(const model::Endpoints& endpoints,
                               false);
     }
     std::uint16_t agent = endpoints.agent.port;
+    if (endpoints.own_address) {
+        return DirectEndpoint(join_host_port(endpoints.internal_host, port), port == kAgentPort);
+    }
     if (endpoints.host_network) {
         return DirectEndpoint(join_host_port(public_host, port), port == kAgentPort);
     }

@@ -49,6 +49,7 @@ std::optional<ProxyRoute> choose_route(const model::Endpoints& endpoints, const 
         route.prefix = egress_path(id);
         return route;
     }
+    if (endpoints.own_address) return ProxyRoute(endpoints.internal_host, port, port == kAgentPort);
     bool through_sidecar = !endpoints.egress_token.empty();
     bool direct = resolve_internal && !through_sidecar;
     if (endpoints.host_network) {
@@ -75,7 +76,7 @@ std::optional<ProxyRoute> choose_route(const model::Endpoints& endpoints, const 
 std::optional<ProxyRoute> detour(const model::Endpoints& endpoints, const ProxyRoute& refused) {
     const model::AgentAddress& agent = endpoints.agent;
     if (refused.through_agent || !refused.prefix.empty() || endpoints.host_network ||
-        agent.port == 0)
+        endpoints.own_address || agent.port == 0)
         return std::nullopt;
     return ProxyRoute(agent.host, agent.port, true);
 }

@@ -5,6 +5,10 @@
 #include "base/log.hpp"
 #include "base/state_directory.hpp"
 #include "http/server.hpp"
+#include "json/yaml.hpp"
+#include "kube/access/find_cluster.hpp"
+#include "kube/access/small_file.hpp"
+#include "lifecycle/cluster/cluster_lifecycle.hpp"
 #include "lifecycle/host/host_lifecycle.hpp"
 #include "registry/keychain.hpp"
 #include "registry/registries.hpp"
@@ -57,13 +61,13 @@ int fail(const Error& error) {
 /// last goes first.
 struct Parts {
     const Config& config;
-    std::unique_ptr<store::SandboxStore> store;
+    std::unique_ptr<store::SandboxStore> store;  ///< null: all that is kept is in a cluster
     std::unique_ptr<image::Store> images;
     asio::io_context io{1};
     asio::thread_pool blocking{kBlockingThreads};
     asio::thread_pool image_pool{kImageThreads};
     std::unique_ptr<registry::Registries> registries;
-    std::unique_ptr<runtime::Runtime> runtime;
+    std::unique_ptr<runtime::Runtime> runtime;  ///< null: sandboxes are not of this host
     std::shared_ptr<lifecycle::Lifecycle> lifecycle;
     std::unique_ptr<http::Server> server;
     std::unique_ptr<Background> background;
@@ -114,11 +118,42 @@ Result<std::unique_ptr<runtime::Runtime>> make_docker(Parts& parts,
     runtime::docker::DockerOptions docker = parts.config.docker;
     docker.state_directory = state_dir;
     docker.resolve_internal = parts.config.resolve_internal;
-    docker.egress_environment = parts.config.egress_environment;
+    docker.egress = parts.config.sidecar;
     docker.allowed_host_paths = parts.config.allowed_host_paths;
     if (!in_container()) docker.host_ip.clear();
     return runtime::docker::make_docker_runtime(parts.io.get_executor(), parts.blocking,
                                                 std::move(docker));
+}
+
+/// A template of the operator's: it must be there, and an object.
+Result<json::object> read_manifest(const std::filesystem::path& file) {
+    const std::string_view key = "kubernetes.batchsandbox_template_file";
+    auto text = kube::read_small_file(file);
+    if (!text) return text.error().within(key);
+    auto document = json::parse_yaml(*text);
+    if (!document) return document.error().within(file.string()).within(key);
+    if (!document->is_object()) return invalid(std::string(key) + ": must hold a YAML object");
+    return std::move(document->get_object());
+}
+
+Result<std::shared_ptr<lifecycle::Lifecycle>> make_cluster(Parts& parts) {
+    lifecycle::ClusterSettings settings;
+    settings.options = parts.config.kubernetes;
+    settings.max_timeout_seconds = parts.config.max_sandbox_timeout_seconds;
+    settings.has_tenants = parts.config.tenants.enabled;
+    if (!settings.options.template_file.empty()) {
+        auto manifest = read_manifest(settings.options.template_file);
+        if (!manifest) return manifest.error();
+        settings.options.manifest = std::move(*manifest);
+    }
+    kube::ClusterChoice choice;
+    choice.kubeconfig = settings.options.kubeconfig;
+    choice.context = settings.options.context;
+    auto cluster = kube::find_cluster(choice);
+    if (!cluster) return cluster.error().within("kubernetes");
+    if (settings.options.skip_verification) cluster->tls.verify = false;
+    return std::shared_ptr<lifecycle::Lifecycle>(std::make_shared<lifecycle::ClusterLifecycle>(
+        parts.io.get_executor(), std::move(*cluster), std::move(settings)));
 }
 
 Status make_runtime(Parts& parts, const std::filesystem::path& state_dir) {
@@ -127,6 +162,12 @@ Status make_runtime(Parts& parts, const std::filesystem::path& state_dir) {
     options.docker_config = registry::Keychain::default_docker_config();
     parts.registries = std::make_unique<registry::Registries>(parts.io.get_executor(),
                                                               *parts.images, std::move(options));
+    if (parts.config.runtime == RuntimeType::kubernetes) {
+        auto cluster = make_cluster(parts);
+        if (!cluster) return cluster.error();
+        parts.lifecycle = std::move(*cluster);
+        return {};
+    }
     if (parts.config.runtime == RuntimeType::docker) {
         auto docker = make_docker(parts, state_dir);
         if (!docker) return docker.error();
@@ -200,7 +241,7 @@ Awaitable<void> run_until_signalled(Parts& parts) {
     co_await parts.server->drain(grace);
     co_await parts.lifecycle->stop(left());
     co_await parts.registries->stop(kLeastPatience);
-    co_await parts.runtime->stop();
+    if (parts.runtime) co_await parts.runtime->stop();
     parts.exit_code = 0;
 }
 
@@ -252,14 +293,18 @@ int serve(const Config& config) {
     for (const std::string& note : config.ignored)
         log::warn("setting without effect", {{"setting", note}});
 
-    auto store_path =
-        config.store_path.empty() ? config.state_dir / "opensandbox.db" : config.store_path;
-    auto store = store::SandboxStore::open(store_path);
-    if (!store) return fail(store.error());
+    std::unique_ptr<store::SandboxStore> store;
+    if (config.runtime != RuntimeType::kubernetes) {
+        auto store_path =
+            config.store_path.empty() ? config.state_dir / "opensandbox.db" : config.store_path;
+        auto opened = store::SandboxStore::open(store_path);
+        if (!opened) return fail(opened.error());
+        store = std::move(*opened);
+    }
     auto images = image::Store::open(config.state_dir / "images");
     if (!images) return fail(images.error());
 
-    Parts parts(config, std::move(store.value()), std::move(images.value()));
+    Parts parts(config, std::move(store), std::move(images.value()));
     if (auto made = make_runtime(parts, config.state_dir); !made) return fail(made.error());
     if (auto made = make_server(parts, std::move(api_key.value())); !made)
         return fail(made.error());

@@ -125,19 +125,19 @@ TEST_CASE("a network policy needs its configuration", "[runtime][docker]") {
     spec.credential_proxy = true;
     // Our own sidecar filters packets unless it is told not to.
     CHECK(check_network_policy(spec, options));
-    options.egress_mode = "dns";
+    options.egress.mode = "dns";
     CHECK_FALSE(check_network_policy(spec, options));
-    options.egress_mode.clear();
-    options.egress_image = "egress:1";
+    options.egress.mode.clear();
+    options.egress.image = "egress:1";
     CHECK_FALSE(check_network_policy(spec, options));
-    options.egress_mode = "dns+nft";
+    options.egress.mode = "dns+nft";
     CHECK(check_network_policy(spec, options));
     spec.egress_env = {{"OPENSANDBOX_EGRESS_MITMPROXY_SSL_INSECURE", "true"}};
     CHECK_FALSE(check_network_policy(spec, options));
     spec.credential_proxy = false;
     CHECK(check_network_policy(spec, options));
     spec.egress_env.clear();
-    options.upstream_proxy_url = "http://proxy:3128";
+    options.egress.upstream_proxy_url = "http://proxy:3128";
     CHECK_FALSE(check_network_policy(spec, options));
     spec.egress_env = {{"OPENSANDBOX_EGRESS_MITMPROXY_TRANSPARENT", "1"}};
     CHECK(check_network_policy(spec, options));
@@ -157,8 +157,8 @@ TEST_CASE("our own sidecar is told which connections to intercept", "[runtime][d
     const auto text = json::serialize(sidecar_body(spec, options, SidecarPlan()));
     CHECK(text.find("OPENSANDBOX_EGRESS_MITMPROXY_INTERCEPTION_MODE=credential-bound") !=
           std::string::npos);
-    options.egress_image = "egress:1";
-    options.egress_mode = "dns+nft";
+    options.egress.image = "egress:1";
+    options.egress.mode = "dns+nft";
     const auto refused = check_network_policy(spec, options);
     CHECK(wire_of(refused) == "SANDBOX::INVALID_PARAMETER");
     CHECK(refused.error().message().find("interceptionMode") != std::string::npos);
@@ -171,7 +171,7 @@ TEST_CASE("a sidecar is told the policy and guards the ports", "[runtime][docker
     spec.network_policy->egress.emplace_back("allow", "example.com");
     spec.egress_env = {{"OPENSANDBOX_EGRESS_LOG_LEVEL", "debug"}};
     DockerOptions options;
-    options.egress_image = "egress:1";
+    options.egress.image = "egress:1";
     SidecarPlan plan;
     plan.server_id = "server-1";
     plan.image = "egress:1";

@@ -111,15 +111,15 @@ TEST_CASE("our own sidecar filters packets and has one capability", "[runtime][d
     CHECK(texts(host.at("CapDrop")) == std::vector<std::string>{"ALL"});
     CHECK(holds(texts(host.at("Env")), "OPENSANDBOX_EGRESS_POLICY_FILE=/var/egress/policy.json"));
 
-    options.egress_image = "published:1";
+    options.egress.image = "published:1";
     host = sidecar_host(options);
     CHECK(holds(texts(host.at("Env")), "OPENSANDBOX_EGRESS_MODE=dns"));
     CHECK_FALSE(host.contains("CapDrop"));
 
-    options.egress_mode = "dns+nft";
+    options.egress.mode = "dns+nft";
     CHECK(holds(texts(sidecar_host(options).at("Env")), "OPENSANDBOX_EGRESS_MODE=dns+nft"));
-    options.egress_image.clear();
-    options.egress_mode = "dns";
+    options.egress.image.clear();
+    options.egress.mode = "dns";
     CHECK(holds(texts(sidecar_host(options).at("Env")), "OPENSANDBOX_EGRESS_MODE=dns"));
 }
 
@@ -130,7 +130,7 @@ TEST_CASE("the operator's settings of the sidecar hold unless a request has its 
     spec.network_policy.emplace();
     spec.egress_env = {{"OPENSANDBOX_EGRESS_LOG_LEVEL", "debug"}};
     DockerOptions options;
-    options.egress_environment = {{"OPENSANDBOX_EGRESS_LOG_LEVEL", "error"},
+    options.egress.environment = {{"OPENSANDBOX_EGRESS_LOG_LEVEL", "error"},
                                   {"OPENSANDBOX_EGRESS_DNS_UPSTREAM", "192.0.2.53"}};
     auto env = texts(sidecar_body(spec, options, SidecarPlan()).at("Env"));
     CHECK(holds(env, "OPENSANDBOX_EGRESS_DNS_UPSTREAM=192.0.2.53"));
@@ -178,12 +178,12 @@ TEST_CASE("a policy that a sidecar would not enforce is refused before anything 
     CHECK(refusal_of("http://x/", {}, own).starts_with("networkPolicy.egress[0].target: "));
     CHECK(refusal_of("a.example", {443}, own).starts_with("networkPolicy.egress[0].ports: "));
     DockerOptions names_only = own;
-    names_only.egress_mode = "dns";
+    names_only.egress.mode = "dns";
     CHECK(refusal_of("10.0.0.0/8", {443}, names_only).find("egress.mode") != std::string::npos);
     CHECK(refusal_of("10.0.0.0/8", {}, names_only) == "");
     DockerOptions foreign = own;
-    foreign.egress_image = "other/egress:1";
-    foreign.egress_mode = "dns+nft";
+    foreign.egress.image = "other/egress:1";
+    foreign.egress.mode = "dns+nft";
     CHECK(refusal_of("10.0.0.0/8", {443}, foreign).find("egress.image") != std::string::npos);
     CHECK(refusal_of("10.0.0.0/8", {}, foreign) == "");
 }

@@ -194,7 +194,7 @@ TEST_CASE("config: a wrong value is refused naming section and key") {
         {"[registry]\nplain_http_hosts = [\"http://a\"]", "registry.plain_http_hosts"},
         {"registry = 1", "registry"},
         {"[native]\npublish_host = \"localhost\"", "native.publish_host"},
-        {"[runtime]\ntype = \"kubernetes\"", "runtime.type"},
+        {"[runtime]\ntype = \"firecracker\"", "runtime.type"},
         {"[secure_runtime]\ntype = \"kata\"", "secure_runtime.type"},
         {"[secure_runtime]\ntype = \"gvisor\"\nrunsc = \"\"", "secure_runtime.runsc"},
         {"[secure_runtime]\ntype = \"gvisor\"\n[native.warm.images.\"python:3\"]\nsize = 1",

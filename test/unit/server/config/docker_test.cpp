@@ -55,11 +55,11 @@ docker_runtime = "runsc"
     CHECK(docker.sandbox_env == model::StringMap{{"LANG", "C.UTF-8"}});
     CHECK(docker.sandbox_binds == std::vector<std::string>{"/a:/b:ro"});
     CHECK(docker.ossfs_mount_root == "/mnt/buckets");
-    CHECK(docker.egress_image == "egress:1");
-    CHECK(docker.egress_mode == "dns+nft");
-    CHECK_FALSE(docker.egress_disable_ipv6);
-    CHECK(docker.egress_readiness_timeout == std::chrono::seconds(5));
-    CHECK(docker.upstream_proxy_url == "http://proxy:3128");
+    CHECK(config->sidecar.image == "egress:1");
+    CHECK(config->sidecar.mode == "dns+nft");
+    CHECK_FALSE(config->sidecar.disable_ipv6);
+    CHECK(config->sidecar.readiness_timeout == std::chrono::seconds(5));
+    CHECK(config->sidecar.upstream_proxy_url == "http://proxy:3128");
     CHECK(docker.secure_runtime == "gvisor");
     CHECK(docker.oci_runtime == "runsc");
 }
@@ -75,7 +75,7 @@ TEST_CASE("the Docker runtime's defaults are the contract's", "[server][config]"
     CHECK(docker.pids_limit == 4096);
     CHECK(docker.no_new_privileges);
     CHECK(docker.drop_capabilities.size() == 9);
-    CHECK(docker.egress_disable_ipv6);
+    CHECK(config->sidecar.disable_ipv6);
     CHECK(docker.ossfs_mount_root == "/mnt/ossfs");
 }
 
@@ -121,7 +121,7 @@ TEST_CASE("settings of egress control by their variables are checked at start",
         "OPENSANDBOX_EGRESS_DNS_UPSTREAM = \"192.0.2.53\"\n"
         "OPENSANDBOX_EGRESS_DNS_MAX_LABEL = \"30\"\n");
     REQUIRE(good);
-    CHECK(good->egress_environment.size() == 2);
+    CHECK(good->sidecar.environment.size() == 2);
     for (const char* bad :
          {"OPENSANDBOX_EGRESS_DNS_UPSTREAM = \"resolver.example\"\n",
           "OPENSANDBOX_EGRESS_DNS_MAX_LABEL = \"many\"\n",

@@ -89,7 +89,7 @@ TEST_CASE("skeleton: every key of the table stands in it once, in the order of t
     CHECK(all.keys() == keys);
     CHECK(all.sections() == sections);
     CHECK(sections.front() == "server");
-    CHECK(sections.back() == "docker");
+    CHECK(sections.back() == "kubernetes");
 }
 
 TEST_CASE("skeleton: what it says to be a default is one") {
@@ -121,7 +121,7 @@ TEST_CASE("skeleton: its examples are read, each into its member") {
     }
     CHECK(config->tenants.enabled);
     CHECK(config->warm.images.size() == 1);
-    CHECK(config->egress_environment.size() == kEgressEnvironmentSection.keys.size());
+    CHECK(config->sidecar.environment.size() == kEgressEnvironmentSection.keys.size());
 }
 
 TEST_CASE("config: every key of the table is refused by its name where its value makes no sense") {
@@ -136,7 +136,8 @@ TEST_CASE("config: every key of the table is refused by its name where its value
         for (const Key& key : section->keys) {
             INFO(path_of(*section, key));
             CHECK((refused("", *section, key) ||
-                   refused("[runtime]\ntype = \"docker\"", *section, key)));
+                   refused("[runtime]\ntype = \"docker\"", *section, key) ||
+                   refused("[runtime]\ntype = \"kubernetes\"", *section, key)));
         }
     }
 }

@@ -1,11 +1,11 @@
-#include "runtime/docker/readiness.hpp"
+#include "runtime/agent_greeting.hpp"
 
 #include "http/access_path.hpp"
 #include "net/task.hpp"
 
 #include <algorithm>
 
-namespace opensandbox::runtime::docker {
+namespace opensandbox::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -77,4 +77,4 @@ Awaitable<bool> await_success(http::Client& client, model::AgentAddress address,
     }
 }
 
-}  // namespace opensandbox::runtime::docker
+}  // namespace opensandbox::runtime

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-namespace opensandbox::runtime::docker {
+namespace opensandbox::runtime {
 
 /// What came of waiting for an agent.
 enum class Greeting : std::uint8_t {
@@ -33,4 +33,4 @@ Awaitable<bool> await_success(http::Client& client, model::AgentAddress address,
 /// For these: short waits, no kept connections.
 http::ClientOptions probe_options();
 
-}  // namespace opensandbox::runtime::docker
+}  // namespace opensandbox::runtime
