@@ -1,0 +1,1 @@
+"""A real cluster of one node, made of the programs of Kubernetes."""
