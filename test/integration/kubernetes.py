@@ -641,8 +641,7 @@ def test_no_pod_is_handed_out_twice(cluster, server, pool, scratch):
             sandbox = pooled(which, "*" if which is other else "busy")
             assert sandbox.sh("echo $OPENSANDBOX_ID").strip() == sandbox.id
             batch = cluster.api.batch(SPACE, sandbox.id)
-            (uid,) = json.loads(batch["metadata"]["annotations"]["opensandbox.io/endpoint-uids"])
-            seen.append(uid)
+            seen.extend(json.loads(batch["metadata"]["annotations"]["sandbox.opensandbox.io/alloc-status"])["pods"])
             sandbox.delete()
 
         with ThreadPoolExecutor(8) as workers:
