@@ -177,7 +177,8 @@ Awaitable<Status> PoolController::grant(PoolPlan::Grant grant) {
         if (kubernetes::claim_of(pod->metadata).sandbox != metadata.name) {
             kube::Apply apply;
             apply.content = kubernetes::claim_content(pod->metadata, metadata.name, who_, now());
-            apply.field_manager = "opensandbox-controller-claims";
+            // One that led before is another manager: what it claimed is not ours to take.
+            apply.field_manager = "opensandbox-" + who_;
             auto claimed =
                 co_await client_.apply(kube::kPods, key_of(pod->metadata), std::move(apply));
             if (!claimed && claimed.error().code() == ErrorCode::conflict) {

@@ -219,8 +219,10 @@ Awaitable<Result<ClusterPools::Pods::Pointer>> ClusterPools::claim(kube::ObjectK
         if (claimed) {
             auto stored = pods.store(*claimed);
             if (!stored) co_return cluster_error(stored.error(), "claim a pod");
-            if (!kubernetes::is_idle(*pod)) continue;
-            co_return *stored;
+            // It may have ended between the watch and the claim.
+            if ((*stored)->is_ready()) co_return *stored;
+            (void)co_await discard(*stored);
+            continue;
         }
         const ErrorCode code = claimed.error().code();
         if (code != ErrorCode::conflict && code != ErrorCode::not_found)

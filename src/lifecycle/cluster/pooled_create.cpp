@@ -13,6 +13,9 @@ namespace kubernetes = runtime::kubernetes;
 
 /// Pods of a pool that are tried for one sandbox.
 constexpr int kTries = 3;
+/// A pod without probes is ready before its executor listens.
+constexpr std::chrono::seconds kForTheExecutor{2};
+constexpr std::chrono::milliseconds kBetweenCalls{20};
 
 Error not_in_a_pool(std::string_view field) {
     return {ErrorCode::invalid_argument, "SANDBOX::INVALID_PARAMETER",
@@ -58,8 +61,14 @@ Awaitable<Status> ClusterLifecycle::write_pooled(Birth* birth, ClusterPools::Pod
         auto tell = [](ClusterLifecycle* self, std::shared_ptr<Told> outcome,
                        kubernetes::TaskExecutor where,
                        std::vector<model::Task> all) -> Awaitable<void> {
-            auto set = co_await self->tasks_.set(std::move(where), std::move(all));
-            if (!set) outcome->status = set.error();
+            const auto until = std::chrono::steady_clock::now() + kForTheExecutor;
+            while (true) {
+                auto set = co_await self->tasks_.set(where, all);
+                outcome->status = set ? Status() : Status(set.error());
+                const bool absent = !set && set.error().code() == ErrorCode::unavailable;
+                if (!absent || std::chrono::steady_clock::now() >= until) break;
+                co_await net::sleep_for(kBetweenCalls);
+            }
             outcome->done.open();
         };
         spawn(tell(this, told, std::move(executor), std::move(tasks)), "give a task");

@@ -76,8 +76,8 @@ imageGCLowThresholdPercent: 99
 class Cluster:
     """Used with `with`. Without a node it has objects and nobody who runs pods."""
 
-    def __init__(self, *, node=True, executable=EXECUTABLE):
-        self.has_node = node
+    def __init__(self, *, node=True, debian=False, executable=EXECUTABLE):
+        self.has_node, self.debian = node, debian
         self.executable = executable
         self.processes = {}
 
@@ -186,7 +186,7 @@ class Cluster:
             CONTAINERD.format(directory=self.directory, runtime=self.runtime, pause=PAUSE))
         (self.directory / "resolv.conf").write_text(f"nameserver {self.node}\n")
         self.start_containerd()
-        for archive in archives(self.directory / "images", self.executable):
+        for archive in archives(self.directory / "images", self.executable, self.debian):
             self.ctr("images", "import", archive)
         shutil.rmtree(self.directory / "images")
         self.start_kubelet()

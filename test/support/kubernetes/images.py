@@ -8,11 +8,13 @@ from support.server import EXECUTABLE
 PAUSE = "docker.io/test/pause:1"
 #: A shell with the usual tools.
 BUSYBOX = "docker.io/test/busybox:1"
+#: Debian with Python, where it is asked for.
+DEBIAN = "docker.io/test/debian:12"
 #: This program and nothing else: agent, egress sidecar and controller.
 OPENSANDBOX = "docker.io/test/opensandbox:1"
 
 
-def archives(directory, executable=EXECUTABLE):
+def archives(directory, executable=EXECUTABLE, debian=False):
     """`docker save` archives of all of them, in `directory`."""
     directory = Path(directory)
     directory.mkdir(parents=True, exist_ok=True)
@@ -22,6 +24,11 @@ def archives(directory, executable=EXECUTABLE):
     path = {"Env": ["PATH=/bin:/usr/bin"]}
     yield rootfs.docker_archive(directory / "pause.tar", [layer], PAUSE, Entrypoint=waits, **path)
     yield rootfs.docker_archive(directory / "box.tar", [layer], BUSYBOX, Cmd=["/bin/sh"], **path)
+    if debian:
+        tree = rootfs.debian_tree(directory / "debian")
+        layer = rootfs.tar_of_tree(tree, directory / "debian-layer.tar").read_bytes()
+        yield rootfs.docker_archive(directory / "debian.tar", [layer], DEBIAN, Cmd=["/bin/bash"],
+                                    Env=["PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"])
     program = rootfs.tar_of_tree(_program_tree(directory / "program", executable), directory / "program.tar")
     yield rootfs.docker_archive(directory / "opensandbox.tar", [program.read_bytes()], OPENSANDBOX,
                                 Entrypoint=["/opensandbox"], **path)
