@@ -20,7 +20,9 @@ std::error_code install(const fs::path& directory) {
     const fs::path aside = directory / (std::string(kProgram) + ".new");
     fs::copy_file("/proc/self/exe", aside, fs::copy_options::overwrite_existing, failed);
     if (failed) return failed;
-    constexpr auto kEverybody = static_cast<fs::perms>(0755);
+    constexpr auto kEverybody = fs::perms::owner_all | fs::perms::group_read |
+                                fs::perms::group_exec | fs::perms::others_read |
+                                fs::perms::others_exec;
     fs::permissions(aside, kEverybody, failed);
     if (failed) return failed;
     fs::rename(aside, directory / kProgram, failed);

@@ -28,8 +28,8 @@ struct Executor {
     http::Router router;
 };
 
-Awaitable<void> set_tasks(Executor* executor, http::Exchange* exchange) {
-    auto body = co_await http::read_all(exchange->body(), kMostBody);
+Awaitable<void> set_tasks(Executor* executor, http::Exchange& exchange) {
+    auto body = co_await http::read_all(exchange.body(), kMostBody);
     http::Response response;
     if (!body) {
         response = failed(400, "Bad Request", body.error().message());
@@ -39,11 +39,11 @@ Awaitable<void> set_tasks(Executor* executor, http::Exchange* exchange) {
         auto done = co_await executor->tasks.set(std::move(*wanted));
         response = done ? shown(executor->tasks) : refused(done.error());
     }
-    co_await exchange->respond(std::move(response));
+    co_await exchange.respond(std::move(response));
 }
 
-Awaitable<void> add_task(Executor* executor, http::Exchange* exchange) {
-    auto body = co_await http::read_all(exchange->body(), kMostBody);
+Awaitable<void> add_task(Executor* executor, http::Exchange& exchange) {
+    auto body = co_await http::read_all(exchange.body(), kMostBody);
     http::Response response;
     auto list = body ? model::parse_tasks("[" + *body + "]")
                      : Result<std::vector<model::Task>>(body.error());
@@ -59,47 +59,50 @@ Awaitable<void> add_task(Executor* executor, http::Exchange* exchange) {
                         201, json::serialize(model::write_task(executor->tasks.find(name).value())))
                   : refused(added.error());
     }
-    co_await exchange->respond(std::move(response));
+    co_await exchange.respond(std::move(response));
 }
 
-Awaitable<void> get_task(Executor* executor, http::Exchange* exchange) {
-    const std::string name(exchange->parameter("id"));
+Awaitable<void> get_task(Executor* executor, http::Exchange& exchange) {
+    const std::string name(exchange.parameter("id"));
     const auto task = executor->tasks.find(name);
     http::Response response =
         task ? http::json_response(200, json::serialize(model::write_task(*task)))
              : failed(404, "Not Found", "there is no task " + name);
-    co_await exchange->respond(std::move(response));
+    co_await exchange.respond(std::move(response));
 }
 
-Awaitable<void> remove_task(Executor* executor, http::Exchange* exchange) {
-    co_await executor->tasks.remove(std::string(exchange->parameter("id")));
-    co_await exchange->respond(http::Response(204));
+Awaitable<void> remove_task(Executor* executor, http::Exchange& exchange) {
+    co_await executor->tasks.remove(std::string(exchange.parameter("id")));
+    auto response = http::Response(204);
+    co_await exchange.respond(std::move(response));
 }
 
-Awaitable<void> list_tasks(Executor* executor, http::Exchange* exchange) {
-    co_await exchange->respond(shown(executor->tasks));
+Awaitable<void> list_tasks(Executor* executor, http::Exchange& exchange) {
+    auto response = shown(executor->tasks);
+    co_await exchange.respond(std::move(response));
 }
 
-Awaitable<void> say_healthy(http::Exchange* exchange) {
-    co_await exchange->respond(http::json_response(200, R"({"status":"healthy"})"));
+Awaitable<void> say_healthy(http::Exchange& exchange) {
+    auto response = http::json_response(200, R"({"status":"healthy"})");
+    co_await exchange.respond(std::move(response));
 }
 
-Awaitable<void> handle(std::shared_ptr<Executor> executor, http::Exchange* exchange) {
-    const std::string path(exchange->request().path());
-    const auto given = exchange->request().fields.get(model::kTaskTokenField).value_or("");
+Awaitable<void> handle(std::shared_ptr<Executor> executor, http::Exchange& exchange) {
+    const std::string path(exchange.request().path());
+    const auto given = exchange.request().fields.get(model::kTaskTokenField).value_or("");
     if (path != "/health" && !executor->token.empty() &&
         !equal_constant_time(given, executor->token)) {
-        co_return co_await exchange->respond(
-            failed(401, "Unauthorized", "X-Task-Token: must be the pool's"));
+        auto response = failed(401, "Unauthorized", "X-Task-Token: must be the pool's");
+        co_return co_await exchange.respond(std::move(response));
     }
-    auto match = executor->router.lookup(exchange->request().method, path);
+    auto match = executor->router.lookup(exchange.request().method, path);
     if (!match.handler) {
         const bool known = !match.allowed.empty();
-        co_return co_await exchange->respond(
-            failed(known ? 405 : 404, known ? "Method Not Allowed" : "Not Found", path));
+        auto response = failed(known ? 405 : 404, known ? "Method Not Allowed" : "Not Found", path);
+        co_return co_await exchange.respond(std::move(response));
     }
-    exchange->parameters = std::move(match.parameters);
-    co_await (*match.handler)(*exchange);
+    exchange.parameters = std::move(match.parameters);
+    co_await (*match.handler)(exchange);
 }
 
 }  // namespace
@@ -108,13 +111,13 @@ http::Handler task_handler(TaskTable& tasks, std::string token) {
     auto executor = std::make_shared<Executor>(tasks, std::move(token));
     Executor* e = executor.get();
     http::Router& router = executor->router;
-    router.add("POST", "/setTasks", [e](http::Exchange& x) { return set_tasks(e, &x); });
-    router.add("GET", "/getTasks", [e](http::Exchange& x) { return list_tasks(e, &x); });
-    router.add("POST", "/tasks", [e](http::Exchange& x) { return add_task(e, &x); });
-    router.add("GET", "/tasks/{id}", [e](http::Exchange& x) { return get_task(e, &x); });
-    router.add("DELETE", "/tasks/{id}", [e](http::Exchange& x) { return remove_task(e, &x); });
-    router.add("GET", "/health", [](http::Exchange& x) { return say_healthy(&x); });
-    return [executor](http::Exchange& exchange) { return handle(executor, &exchange); };
+    router.add("POST", "/setTasks", [e](http::Exchange& x) { return set_tasks(e, x); });
+    router.add("GET", "/getTasks", [e](http::Exchange& x) { return list_tasks(e, x); });
+    router.add("POST", "/tasks", [e](http::Exchange& x) { return add_task(e, x); });
+    router.add("GET", "/tasks/{id}", [e](http::Exchange& x) { return get_task(e, x); });
+    router.add("DELETE", "/tasks/{id}", [e](http::Exchange& x) { return remove_task(e, x); });
+    router.add("GET", "/health", say_healthy);
+    return [executor](http::Exchange& exchange) { return handle(executor, exchange); };
 }
 
 }  // namespace opensandbox::agent

@@ -99,7 +99,7 @@ Status TaskTable::begin(Entry& entry) {
     return {};
 }
 
-void TaskTable::ended(std::weak_ptr<Entry> which) {
+void TaskTable::ended(const std::weak_ptr<Entry>& which) {
     const auto entry = which.lock();
     if (!entry) return;
     const ExitStatus exit = entry->child->status().value_or(ExitStatus());

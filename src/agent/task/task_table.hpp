@@ -36,7 +36,7 @@ class TaskTable {
     struct Entry;
     using Entries = std::vector<std::shared_ptr<Entry>>;
     Status begin(Entry& entry);
-    void ended(std::weak_ptr<Entry> which);
+    void ended(const std::weak_ptr<Entry>& which);
     [[nodiscard]] Entries::const_iterator at(std::string_view name) const;
 
     asio::any_io_executor executor_;

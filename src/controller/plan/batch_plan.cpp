@@ -94,7 +94,7 @@ bool plan_life(const BatchSandbox& batch, Timestamp now, BatchPlan& plan) {
     return true;
 }
 
-void plan_surplus(std::vector<const Pod*> surplus, BatchPlan& plan) {
+void plan_surplus(const std::vector<const Pod*>& surplus, BatchPlan& plan) {
     for (const Pod* pod : surplus) {
         if (plan.remove.size() >= kRemovedAtOnce) {
             look_again(plan, kBetweenRemovals);
@@ -186,7 +186,7 @@ BatchPlan plan_batch(const BatchSandbox& batch, const std::vector<PodPointer>& p
         if (auto failure = judge(*pod, index, batch, recovery, memory, now, plan))
             replicas.failures.emplace_back(pod->metadata.name, std::move(*failure));
     }
-    plan_surplus(std::move(surplus), plan);
+    plan_surplus(surplus, plan);
     for (std::int64_t index = 0; index < batch.replicas; ++index) {
         if (!replicas.pods.contains(index)) plan.create.push_back(index);
     }

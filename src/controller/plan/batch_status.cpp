@@ -13,9 +13,8 @@ using kubernetes::BatchCounters;
 using kubernetes::BatchSandbox;
 using kubernetes::BatchStatus;
 using kubernetes::Condition;
-using kubernetes::Pod;
 
-BatchCounters counters_of(const Replicas& replicas, const BatchSandbox& batch) {
+BatchCounters counters_of(const Replicas& replicas) {
     BatchCounters counters = replicas.tasks;
     for (const auto& [index, pod] : replicas.pods) {
         ++counters.replicas;
@@ -81,7 +80,7 @@ BatchStatus batch_status(const BatchSandbox& batch, const Replicas& replicas,
     BatchStatus status;
     status.observed_generation = batch.metadata.generation;
     status.pause_observed_generation = batch.status.pause_observed_generation;
-    status.counters = counters_of(replicas, batch);
+    status.counters = counters_of(replicas);
     status.phase = phase_of(replicas, batch, status.counters);
     if (status.phase == phase::kSucceed) {
         add(status.conditions, batch, holding(condition::kReady, "PodsReady"), now);

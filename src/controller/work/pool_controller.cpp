@@ -103,7 +103,7 @@ Awaitable<Result<WorkQueue::Again>> PoolController::look_at(kube::ObjectKey key)
         full_.erase(key);
     }
     Status outcome;
-    const auto keep = [&](Status done) {
+    const auto keep = [&](const Status& done) {
         if (!done && outcome) outcome = done;
     };
     for (PoolPlan::Grant& grant_now : plan.grants)
