@@ -122,6 +122,13 @@ void plan_writes(const BatchSandbox& batch, const Replicas& replicas, BatchMemor
     auto status = batch_status(batch, replicas, memory.create_failure, now);
     const bool first = batch.status.phase.empty();
     const auto age = now - batch.metadata.creation_time.value_or(now);
+    // Tasks are asked for at once: what they say comes with the first words.
+    const bool tells_tasks = replicas.tasks.task_pending + replicas.tasks.task_unknown == 0;
+    if (first && status.phase != phase::kFailed && !tells_tasks && !replicas.waits_for_pool &&
+        age < kQuietStart) {
+        look_again(plan, kQuietStart - age);
+        return;
+    }
     if (first && status.phase == phase::kPending && memory.create_failure.empty() &&
         !replicas.waits_for_pool && age < kQuietStart) {
         look_again(plan, kQuietStart - age);

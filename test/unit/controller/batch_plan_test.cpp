@@ -256,3 +256,42 @@ TEST_CASE("pod document: the index of a pod") {
     CHECK(index("metadata: {name: b-1, labels: {batch-sandbox.sandbox.opensandbox.io/pod-index: "
                 "\"3\"}}") == 3);
 }
+
+TEST_CASE("batch plan: what its tasks say comes with the first status") {
+    Looked look;
+    look.now = kBorn + std::chrono::milliseconds(500);
+    BatchCounters tasks;
+    tasks.task_pending = 1;
+    const BatchSandbox seen = batch(1, "{}", ", poolRef: p");
+    BatchSandbox pooled = seen;
+    pooled.pod_template = nullptr;
+    const auto plan = [&] {
+        return plan_pooled(pooled, {ready(0)}, false, tasks, look.memory, look.now);
+    };
+    CHECK_FALSE(plan().status);
+    CHECK(plan().again);
+    tasks = BatchCounters();
+    tasks.task_running = 1;
+    REQUIRE(plan().status);
+    CHECK(plan().status->phase == "Succeed");
+    CHECK(plan().status->counters.task_running == 1);
+    tasks = BatchCounters();
+    tasks.task_unknown = 1;
+    look.now = kBorn + std::chrono::seconds(4);
+    CHECK(plan().status);
+}
+
+TEST_CASE("batch plan: a pool that is full is told of those that wait for it") {
+    Looked look;
+    BatchSandbox pooled = batch(2, "{phase: Pending}", ", poolRef: p");
+    pooled.pod_template = nullptr;
+    const BatchPlan waits = plan_pooled(pooled, {ready(0)}, true, {}, look.memory, look.now);
+    REQUIRE(waits.status);
+    REQUIRE(waits.status->conditions.size() == 2);
+    CHECK(waits.status->conditions[1].type == "PoolAllocationPending");
+    const BatchPlan served =
+        plan_pooled(pooled, {ready(0), ready(1)}, true, {}, look.memory, look.now);
+    REQUIRE(served.status);
+    CHECK(served.status->phase == "Succeed");
+    CHECK(served.status->conditions.size() == 1);
+}
