@@ -10,6 +10,9 @@ namespace {
 
 namespace kubernetes = runtime::kubernetes;
 
+/// In which pods without an owner usually go.
+constexpr std::chrono::milliseconds kForTheCollector{2'000};
+
 /// Of a pod of ours: the object that it was made for.
 kube::ObjectKey owner_key(const kube::Metadata& pod) {
     const kube::Owner* owner = kube::controller_of(pod);
@@ -42,6 +45,7 @@ BatchController::BatchController(asio::any_io_executor executor, kube::Client& c
         const kube::Metadata& metadata = (after ? after : before)->metadata;
         const kube::ObjectKey owner = owner_key(metadata);
         if (owner.name.empty()) return;
+        if (!after) orphans_.erase(metadata.uid);
         auto& pods = owned_[owner];
         if (after) {
             pods.insert(key_of(metadata));
@@ -90,28 +94,36 @@ std::vector<PodPointer> BatchController::pods_of(const kube::ObjectKey& owner,
 }
 
 /// Pods whose object is gone. The cluster's own collector removes them, too; it may not know of a
-/// new kind of object for half a minute.
-Awaitable<Status> BatchController::remove_orphans(kube::ObjectKey key, std::string uid) {
+/// new kind of object for half a minute, so what it left for a while is removed here.
+Awaitable<Result<WorkQueue::Again>> BatchController::remove_orphans(kube::ObjectKey key,
+                                                                    std::string uid) {
+    WorkQueue::Again again;
     for (const PodPointer& pod : pods_of(key, uid, true)) {
         if (pod->is_going()) continue;
+        const Timestamp since = orphans_.emplace(pod->metadata.uid, now()).first->second;
+        if (now() - since < kForTheCollector) {
+            again = kForTheCollector;
+            continue;
+        }
         kube::Deletion deletion;
         deletion.uid = pod->metadata.uid;
         auto removed = co_await client_.remove(kube::kPods, key_of(pod->metadata), deletion);
-        if (!removed && removed.error().code() != ErrorCode::conflict) co_return removed;
+        if (!removed && removed.error().code() != ErrorCode::conflict) co_return removed.error();
         ++figures_.pods_removed;
     }
-    co_return Status();
+    co_return again;
 }
 
 Awaitable<Result<WorkQueue::Again>> BatchController::look_at(kube::ObjectKey key) {
     const auto batch = view_.batches.find(key);
     auto orphans = co_await remove_orphans(key, batch ? batch->metadata.uid : std::string());
     if (!orphans) co_return orphans.error();
-    if (!batch) co_return WorkQueue::Again();
+    if (!batch) co_return *orphans;
     ++figures_.looked;
     BatchMemory& memory = memories_[batch->metadata.uid];
     BatchPlan wanted = plan(*batch, memory);
-    const WorkQueue::Again again = wanted.again;
+    WorkQueue::Again again = wanted.again;
+    if (*orphans && (!again || **orphans < *again)) again = *orphans;
     auto done = co_await carry_out(batch.get(), &wanted);
     if (!done) {
         ++figures_.failed;

@@ -62,7 +62,8 @@ class BatchController {
                      std::move(message));
     }
     [[nodiscard]] BatchPlan plan(const BatchSandbox& batch, BatchMemory& memory) const;
-    Awaitable<Status> remove_orphans(kube::ObjectKey key, std::string uid);
+    /// Empty: there are none.
+    Awaitable<Result<WorkQueue::Again>> remove_orphans(kube::ObjectKey key, std::string uid);
     /// Pods of an owner of this name: those of this UID, or all others.
     [[nodiscard]] std::vector<PodPointer> pods_of(const kube::ObjectKey& owner,
                                                   const std::string& uid, bool others) const;
@@ -76,6 +77,7 @@ class BatchController {
     WorkQueue queue_;
     std::map<kube::ObjectKey, std::set<kube::ObjectKey>> owned_;  ///< pods by their owner
     std::map<std::string, BatchMemory> memories_;                 ///< by UID
+    std::map<std::string, Timestamp> orphans_;  ///< since when a pod, by its UID, is one
     BatchFigures figures_;
 };
 
