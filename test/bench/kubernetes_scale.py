@@ -110,9 +110,10 @@ def measure(cluster, controller, server, objects, pool):
     before = requests(cluster)
     time.sleep(60)
     after = requests(cluster)
-    ours = sum(count - before.get(key, 0) for key, count in after.items()
-               if key[1].split("/")[0] in ("batchsandboxes", "pools"))
-    print(f"at rest: {ours:.0f} requests a minute for sandboxes and pools, ends of watches among them", flush=True)
+    grown = {f"{verb} {resource}": int(count - before.get((verb, resource), 0))
+             for (verb, resource), count in sorted(after.items())
+             if resource.split("/")[0] in ("batchsandboxes", "pools") and count > before.get((verb, resource), 0)}
+    print(f"at rest: {sum(grown.values())} requests a minute for sandboxes and pools: {grown}", flush=True)
 
 
 if __name__ == "__main__":
