@@ -102,6 +102,10 @@ class Lifecycle {
     /// Prefix of wire errors: "NATIVE", "DOCKER", "KUBERNETES".
     [[nodiscard]] virtual std::string_view error_prefix() const = 0;
     [[nodiscard]] std::string error_code(std::string_view suffix) const;
+    /// The rules of renew() and extend() (lifecycle 2.4): 404, 409 without an expiry, 400 for past
+    /// times; of extend(): 409 unless it runs.
+    [[nodiscard]] Status check_renewal(const std::string& id, Timestamp expires_at) const;
+    [[nodiscard]] Status check_extension(const std::string& id) const;
     /// What is said of an id that nobody has.
     [[nodiscard]] Error not_found(std::string_view id) const;
 };

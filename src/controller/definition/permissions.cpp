@@ -18,14 +18,14 @@ struct Permission {
 };
 
 constexpr std::array kControllerMay{
-    Permission{kubernetes::kGroup, "batchsandboxes", "get list watch delete patch"},
+    Permission{kubernetes::kGroup, "batchsandboxes", "list watch delete patch"},
     Permission{kubernetes::kGroup, "batchsandboxes/status", "patch"},
     Permission{kubernetes::kGroup, "batchsandboxes/finalizers", "update"},
     Permission{kubernetes::kGroup, "pools", "list watch patch"},
     Permission{kubernetes::kGroup, "pools/status", "patch"},
     Permission{kubernetes::kGroup, "pools/finalizers", "update"},
     Permission{"", "pods", "get list watch create delete patch"},
-    Permission{"", "events", "create patch"},
+    Permission{"", "events", "create"},
 };
 
 constexpr std::array kElectionMay{

@@ -105,11 +105,6 @@ void plan_surplus(const std::vector<const Pod*>& surplus, BatchPlan& plan) {
     }
 }
 
-std::string annotation_of(const BatchSandbox& batch, std::string_view name) {
-    const auto at = batch.metadata.annotations.find(std::string(name));
-    return at == batch.metadata.annotations.end() ? std::string() : at->second;
-}
-
 /// Whether a change has to be written at once.
 bool is_due(const BatchMemory& memory, Timestamp now, bool urgent, BatchPlan& plan) {
     if (urgent || !memory.written || now - *memory.written >= kBetweenWrites) return true;
@@ -137,7 +132,8 @@ void plan_writes(const BatchSandbox& batch, const Replicas& replicas, BatchMemor
     const bool turns = status.phase != batch.status.phase;
     const Addresses addresses = addresses_of(batch, replicas);
     const bool all_there = status.counters.ready >= batch.replicas;
-    const std::string known = annotation_of(batch, kubernetes::annotation::kEndpoints);
+    const std::string known =
+        kube::annotation_of(batch.metadata, kubernetes::annotation::kEndpoints);
     const bool moved = addresses.endpoints != known && !(known.empty() && addresses.none);
     if (moved && is_due(memory, now, turns || all_there, plan)) {
         plan.endpoints = addresses.endpoints;

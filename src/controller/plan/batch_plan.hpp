@@ -13,7 +13,7 @@
 
 namespace opensandbox::controller {
 
-/// How pods that do not come up are replaced (kubernetes S20.2).
+/// How pods that do not come up are replaced (kubernetes 2.1).
 struct RecoverySettings {
     std::chrono::seconds stuck_threshold{60};  ///< in a state that may go by elsewhere
     std::int64_t max_attempts = 3;             ///< replacements a replica

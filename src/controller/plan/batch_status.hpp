@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-/// What a BatchSandbox says of its pods (kubernetes S3). Pure.
+/// What a BatchSandbox says of its pods (kubernetes 2.1). Pure.
 namespace opensandbox::controller {
 
 /// The pods of an object, those too many left out.

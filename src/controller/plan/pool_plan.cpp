@@ -31,11 +31,6 @@ void look_again_at(PoolPlan& plan, std::chrono::microseconds after) {
     plan.again = plan.again ? std::min(*plan.again, wait) : wait;
 }
 
-std::string label_in(const Pod& pod, std::string_view name) {
-    const auto at = pod.metadata.labels.find(std::string(name));
-    return at == pod.metadata.labels.end() ? std::string() : at->second;
-}
-
 bool is_older(const PodPointer& a, const PodPointer& b) {
     if (a->metadata.creation_time != b->metadata.creation_time)
         return a->metadata.creation_time < b->metadata.creation_time;
@@ -187,7 +182,7 @@ std::int64_t plan_update(const Pool& pool, const std::string& revision, Stock& s
                          PoolPlan& plan) {
     std::int64_t marked = 0;
     const auto is_old = [&](const PodPointer& pod) {
-        return label_in(*pod, label::kPoolRevision) != revision;
+        return kube::label_of(pod->metadata, label::kPoolRevision) != revision;
     };
     for (const PodPointer& pod : stock.waiting) {
         if (!is_old(pod)) continue;
@@ -250,7 +245,7 @@ kubernetes::PoolFigures figures_of(const Pool& pool, const std::vector<PodPointe
     figures.allocated = static_cast<std::int64_t>(before.held.size());
     figures.available = static_cast<std::int64_t>(before.idle.size());
     figures.updated = std::ranges::count_if(pods, [&](const PodPointer& pod) {
-        return !pod->is_going() && label_in(*pod, label::kPoolRevision) == revision;
+        return !pod->is_going() && kube::label_of(pod->metadata, label::kPoolRevision) == revision;
     });
     return figures;
 }

@@ -44,7 +44,7 @@ struct PoolPlan {
     std::optional<std::chrono::milliseconds> again;
 };
 
-/// Pods of a pool, as its capacity wants them (kubernetes 2.2, S4), and whose they are: sandboxes
+/// Pods of a pool, as its capacity wants them (kubernetes 2.2), and whose they are: sandboxes
 /// get them in the order in which they were made; one that lost a pod gets another; a pod that was
 /// somebody's never becomes another's; claims without a sandbox end after half a minute. `revision`
 /// is that of the template as it is now. Pure.

@@ -7,7 +7,7 @@
 
 namespace opensandbox::controller {
 
-/// The task of replica `index` (kubernetes 2.3, S5): the template's, with the patch of this index,
+/// The task of replica `index` (kubernetes 2.3): the template's, with the patch of this index,
 /// which is a strategic merge patch. `invalid_argument` says what is wrong with either. Pure.
 Result<model::Task> task_of(const runtime::kubernetes::BatchSandbox& batch, std::int64_t index);
 

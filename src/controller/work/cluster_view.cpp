@@ -8,16 +8,6 @@ namespace {
 
 namespace kubernetes = runtime::kubernetes;
 
-kube::WatchChoice watched(kube::Resource resource, const std::string& space, std::string_view label,
-                          std::vector<std::string> members) {
-    kube::WatchChoice choice;
-    choice.resource = resource;
-    choice.name_space = space;
-    choice.label_selector = label;
-    choice.members = std::move(members);
-    return choice;
-}
-
 }  // namespace
 
 ClusterView::ClusterView(asio::any_io_executor executor, kube::Client& client,
@@ -27,19 +17,19 @@ ClusterView::ClusterView(asio::any_io_executor executor, kube::Client& client,
       pools("pools", kubernetes::read_pool),
       pool_pods("pods of pools", kubernetes::read_pod),
       executor_(std::move(executor)),
-      batch_reflector_(client,
-                       watched(kubernetes::kBatchSandboxes, name_space, {}, {"spec", "status"}),
-                       batches),
+      batch_reflector_(
+          client, kube::watch_of(kubernetes::kBatchSandboxes, name_space, {}, {"spec", "status"}),
+          batches),
       pod_reflector_(client,
-                     watched(kube::kPods, name_space, kubernetes::label::kBatchName,
-                             kubernetes::pod_members()),
+                     kube::watch_of(kube::kPods, name_space, kubernetes::label::kBatchName,
+                                    kubernetes::pod_members()),
                      pods),
-      pool_reflector_(client, watched(kubernetes::kPools, name_space, {}, {"spec", "status"}),
-                      pools),
-      pool_pod_reflector_(
-          client,
-          watched(kube::kPods, name_space, kubernetes::label::kPoolName, kubernetes::pod_members()),
-          pool_pods) {}
+      pool_reflector_(
+          client, kube::watch_of(kubernetes::kPools, name_space, {}, {"spec", "status"}), pools),
+      pool_pod_reflector_(client,
+                          kube::watch_of(kube::kPods, name_space, kubernetes::label::kPoolName,
+                                         kubernetes::pod_members()),
+                          pool_pods) {}
 
 void ClusterView::start() {
     net::spawn(executor_, batch_reflector_.run(), "watch batchsandboxes");

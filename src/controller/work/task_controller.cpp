@@ -24,10 +24,6 @@ bool is_of_a_server(const kubernetes::BatchSandbox& batch) {
     return batch.metadata.labels.contains(std::string(kubernetes::label::kId));
 }
 
-bool releases(const kubernetes::BatchSandbox& batch) {
-    return batch.releases_pods;
-}
-
 }  // namespace
 
 TaskController::TaskController(asio::any_io_executor executor, kube::Client& client,
@@ -126,7 +122,7 @@ Awaitable<Result<WorkQueue::Again>> TaskController::look_at(kube::ObjectKey key)
     if (!view_.batches.find(key)) co_return WorkQueue::Again();
     tasks_[uid] = tasks;
     if (counters_of(*batch) != before) view_.batches.touch(key);
-    if (releases(*batch)) {
+    if (batch->releases_pods) {
         if (auto released = co_await release_pods(batch.get(), &tasks); !released)
             co_return released.error();
     }

@@ -30,6 +30,11 @@ constexpr auto kMembers = [](auto& walker, auto& metadata) {
     walker.list(json::Field("ownerReferences").may_lack(), metadata.owners, kOwnerMembers);
 };
 
+std::string value_in(const std::map<std::string, std::string>& map, std::string_view name) {
+    const auto at = map.find(std::string(name));
+    return at == map.end() ? std::string() : at->second;
+}
+
 bool is_number(std::string_view text) {
     return !text.empty() && std::ranges::all_of(text, [](char c) { return c >= '0' && c <= '9'; });
 }
@@ -47,6 +52,14 @@ Result<Metadata> read_metadata(const json::object& object) {
     auto made = json::read_fields<Metadata>(metadata->get_object(), kMembers);
     if (!made) return made.error().within("metadata");
     return made;
+}
+
+std::string label_of(const Metadata& metadata, std::string_view name) {
+    return value_in(metadata.labels, name);
+}
+
+std::string annotation_of(const Metadata& metadata, std::string_view name) {
+    return value_in(metadata.annotations, name);
 }
 
 json::object write_owner(const Owner& owner) {

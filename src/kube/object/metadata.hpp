@@ -42,6 +42,10 @@ struct Metadata {
 /// Reads "metadata" of an object. `invalid_argument` names the member.
 Result<Metadata> read_metadata(const json::object& object);
 
+/// Values of a label and of an annotation; empty without one.
+std::string label_of(const Metadata& metadata, std::string_view name);
+std::string annotation_of(const Metadata& metadata, std::string_view name);
+
 /// An entry of metadata.ownerReferences.
 json::object write_owner(const Owner& owner);
 

@@ -34,6 +34,16 @@ std::shared_ptr<const json::Selection> selection_of(const WatchChoice& choice,
 
 }  // namespace
 
+WatchChoice watch_of(Resource resource, std::string name_space, std::string_view label,
+                     std::vector<std::string> members) {
+    WatchChoice choice;
+    choice.resource = resource;
+    choice.name_space = std::move(name_space);
+    choice.label_selector = label;
+    choice.members = std::move(members);
+    return choice;
+}
+
 Reflector::Reflector(Client& client, WatchChoice choice, WatchSink& sink)
     : client_(client),
       choice_(std::move(choice)),

@@ -27,6 +27,10 @@ struct WatchChoice {
     std::chrono::milliseconds silence{150'000};
 };
 
+/// Objects of a kind in a namespace with a label (empty: all of them), with these members.
+WatchChoice watch_of(Resource resource, std::string name_space, std::string_view label,
+                     std::vector<std::string> members);
+
 /// Tells a sink of all objects of a choice, and goes on telling what becomes of them: one request
 /// that begins with what is there where the API server can do that, a list and a watch elsewhere.
 /// What breaks is taken up where it ended; when that is too long ago, all is listed anew. Failures

@@ -9,11 +9,6 @@ namespace {
 namespace kubernetes = runtime::kubernetes;
 namespace label = kubernetes::label;
 
-std::string label_of(const kube::Metadata& metadata, std::string_view name) {
-    const auto at = metadata.labels.find(std::string(name));
-    return at == metadata.labels.end() ? std::string() : at->second;
-}
-
 }  // namespace
 
 Awaitable<Status> ClusterLifecycle::prepare_claims(Birth& birth) {
@@ -47,8 +42,8 @@ Awaitable<Status> ClusterLifecycle::prepare_claim(Birth& birth, kubernetes::Want
     }
     auto metadata = kube::read_metadata(*there);
     if (!metadata) co_return cluster_error(metadata.error(), "read claim " + wanted.name);
-    const std::string owner = label_of(*metadata, label::kId);
-    const bool managed = label_of(*metadata, label::kVolumeManagedBy) == "server";
+    const std::string owner = kube::label_of(*metadata, label::kId);
+    const bool managed = kube::label_of(*metadata, label::kVolumeManagedBy) == "server";
     if (managed && owner != birth.admitted.spec.id) {
         co_return Error(
             ErrorCode::conflict, error_code("INVALID_STATE"),

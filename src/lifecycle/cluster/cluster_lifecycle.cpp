@@ -26,16 +26,6 @@ kube::ConnectionSettings connection_settings(const kubernetes::KubernetesOptions
     return settings;
 }
 
-kube::WatchChoice watched(kube::Resource resource, std::string space,
-                          std::vector<std::string> members) {
-    kube::WatchChoice choice;
-    choice.resource = resource;
-    choice.name_space = std::move(space);
-    choice.label_selector = kubernetes::label::kId;
-    choice.members = std::move(members);
-    return choice;
-}
-
 runtime::Capabilities capabilities_of(const kubernetes::KubernetesOptions& options) {
     runtime::Capabilities can;
     can.hooks = true;
@@ -63,9 +53,12 @@ ClusterLifecycle::ClusterLifecycle(asio::any_io_executor executor, kube::Cluster
       batches_("batchsandboxes", kubernetes::read_batch_sandbox),
       pods_("pods", kubernetes::read_pod),
       batch_reflector_(client_,
-                       watched(kubernetes::kBatchSandboxes, space_watched(), {"spec", "status"}),
+                       kube::watch_of(kubernetes::kBatchSandboxes, space_watched(),
+                                      kubernetes::label::kId, {"spec", "status"}),
                        batches_),
-      pod_reflector_(client_, watched(kube::kPods, space_watched(), kubernetes::pod_members()),
+      pod_reflector_(client_,
+                     kube::watch_of(kube::kPods, space_watched(), kubernetes::label::kId,
+                                    kubernetes::pod_members()),
                      pods_),
       probes_(executor, runtime::probe_options()),
       changes_(executor),

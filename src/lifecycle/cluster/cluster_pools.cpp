@@ -17,16 +17,6 @@ namespace kubernetes = runtime::kubernetes;
 
 constexpr std::string_view kAny = "*";
 
-kube::WatchChoice watched_pool(kube::Resource resource, std::string space, std::string_view label,
-                               std::vector<std::string> members) {
-    kube::WatchChoice choice;
-    choice.resource = resource;
-    choice.name_space = std::move(space);
-    choice.label_selector = label;
-    choice.members = std::move(members);
-    return choice;
-}
-
 Error pool_error(const Error& error, std::string_view action) {
     Error made = cluster_error(error, action);
     return made.code() == ErrorCode::internal ? made.as("KUBERNETES::POOL_API_ERROR") : made;
@@ -69,11 +59,11 @@ ClusterPools::ClusterPools(kube::Client& client, const kubernetes::KubernetesOpt
       space_of_(std::move(space_of)),
       who_("server-" + new_hex_id()),
       pools_("pools", kubernetes::read_pool),
-      pool_reflector_(client, watched_pool(kubernetes::kPools, watched, {}, {"spec", "status"}),
+      pool_reflector_(client, kube::watch_of(kubernetes::kPools, watched, {}, {"spec", "status"}),
                       pools_),
       pod_reflector_(client,
-                     watched_pool(kube::kPods, watched, kubernetes::label::kPoolName,
-                                  kubernetes::pod_members()),
+                     kube::watch_of(kube::kPods, watched, kubernetes::label::kPoolName,
+                                    kubernetes::pod_members()),
                      pods) {
     pods.listen([this](const auto& before, const auto& after) {
         const kube::Metadata& metadata = (after ? after : before)->metadata;

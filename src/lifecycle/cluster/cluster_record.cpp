@@ -25,11 +25,6 @@ using kubernetes::BatchSandbox;
 constexpr std::string_view kShownExtension = "opensandbox.extensions.";
 constexpr double kMillicores = 1000;
 
-std::string value_of(const std::map<std::string, std::string>& map, std::string_view name) {
-    const auto at = map.find(std::string(name));
-    return at == map.end() ? std::string() : at->second;
-}
-
 /// Null when some member on the way is not there.
 const json::value* at_path(const json::value& from, std::initializer_list<std::string_view> path) {
     const json::value* here = &from;
@@ -99,7 +94,7 @@ void read_container(const json::value& container, store::SandboxRecord& record) 
 
 /// Of one in a pool: its task says what it runs.
 void read_task(const BatchSandbox& batch, store::SandboxRecord& record) {
-    record.sandbox.image_uri = value_of(batch.metadata.annotations, annotation::kImage);
+    record.sandbox.image_uri = kube::annotation_of(batch.metadata, annotation::kImage);
     record.base_image = record.sandbox.image_uri;
     const json::value* process = at_path(batch.task_template, {"spec", "process"});
     if (!process || !process->is_object()) return;
@@ -129,10 +124,10 @@ void read_metadata(const kube::Metadata& metadata, store::SandboxRecord& record)
                 std::string(kShownExtension) + name.substr(annotation::kExtensions.size()), value);
         }
     }
-    sandbox.interception_mode = value_of(metadata.annotations, annotation::kInterception);
-    record.tenant = value_of(metadata.labels, label::kTenant);
-    record.endpoints.egress_token = value_of(metadata.annotations, annotation::kEgressToken);
-    const std::string renew = value_of(metadata.annotations, annotation::kRenewSeconds);
+    sandbox.interception_mode = kube::annotation_of(metadata, annotation::kInterception);
+    record.tenant = kube::label_of(metadata, label::kTenant);
+    record.endpoints.egress_token = kube::annotation_of(metadata, annotation::kEgressToken);
+    const std::string renew = kube::annotation_of(metadata, annotation::kRenewSeconds);
     std::int64_t seconds = 0;
     const auto [end, problem] = std::from_chars(renew.data(), renew.data() + renew.size(), seconds);
     if (!renew.empty() && problem == std::errc()) record.renew_seconds = seconds;
@@ -141,7 +136,7 @@ void read_metadata(const kube::Metadata& metadata, store::SandboxRecord& record)
 }  // namespace
 
 std::string sandbox_id_of(const kube::Metadata& metadata) {
-    return value_of(metadata.labels, label::kId);
+    return kube::label_of(metadata, label::kId);
 }
 
 store::SandboxRecord cluster_record(const BatchSandbox& batch, const kubernetes::Pod* pod,

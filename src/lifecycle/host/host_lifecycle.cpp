@@ -52,30 +52,15 @@ Result<AgentAccess> HostLifecycle::agent(std::string_view id) const {
 
 Awaitable<Result<Timestamp>> HostLifecycle::renew(std::string id, Timestamp expires_at) {
     auto turn = co_await turns_.lock(id);
-    const auto* entry = index_.find(id);
-    if (!entry) co_return not_found(id);
-    if (!entry->record.sandbox.expires_at) {
-        co_return Error(ErrorCode::conflict, error_code("INVALID_EXPIRATION"),
-                        "Sandbox " + id + " has no expiration: it lives until it is deleted.");
-    }
-    if (expires_at <= now()) {
-        co_return Error(ErrorCode::invalid_argument, error_code("INVALID_EXPIRATION"),
-                        "expiresAt: " + to_rfc3339(expires_at) + " must be in the future.");
-    }
+    if (auto may = check_renewal(id, expires_at); !may) co_return may.error();
     co_return co_await set_expiry(std::move(id), expires_at);
 }
 
 Awaitable<Result<Timestamp>> HostLifecycle::extend(std::string id, std::chrono::seconds by) {
     auto turn = co_await turns_.lock(id);
-    const auto* entry = index_.find(id);
-    if (!entry) co_return not_found(id);
-    const model::Sandbox& sandbox = entry->record.sandbox;
-    if (!sandbox.expires_at || sandbox.status.state != model::SandboxState::running) {
-        co_return Error(ErrorCode::conflict, error_code("INVALID_EXPIRATION"),
-                        "Sandbox " + id + " does not run or has no expiration.");
-    }
-    Timestamp held = *sandbox.expires_at;
-    Timestamp wanted = now() + by;
+    if (auto may = check_extension(id); !may) co_return may.error();
+    const Timestamp held = *index_.find(id)->record.sandbox.expires_at;
+    const Timestamp wanted = now() + by;
     if (wanted <= held) co_return held;
     co_return co_await set_expiry(std::move(id), wanted);
 }

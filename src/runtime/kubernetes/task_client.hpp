@@ -14,7 +14,7 @@ struct TaskExecutor {
     std::string token;  ///< empty: none
 };
 
-/// Talks to executors in pods, ours and published ones (kubernetes S5). A call takes three seconds
+/// Talks to executors in pods, ours and published ones (kubernetes 2.3). A call takes three seconds
 /// at most: `unavailable` or `timeout` when there is no answer, which is not the same as no task.
 class TaskClient {
   public:

@@ -5,17 +5,8 @@
 #include <algorithm>
 
 namespace opensandbox::runtime::kubernetes {
-namespace {
-
-std::string value_in(const std::map<std::string, std::string>& map, std::string_view name) {
-    const auto at = map.find(std::string(name));
-    return at == map.end() ? std::string() : at->second;
-}
-
-}  // namespace
-
 Result<std::vector<std::string>> pods_in(const kube::Metadata& batch, std::string_view annotation) {
-    const std::string text = value_in(batch.annotations, annotation);
+    const std::string text = kube::annotation_of(batch, annotation);
     if (text.empty()) return std::vector<std::string>();
     auto document = json::parse(text);
     if (!document || !document->is_object())
@@ -41,7 +32,7 @@ Result<std::vector<std::string>> allocated_pods(const kube::Metadata& batch) {
 }
 
 Claim claim_of(const kube::Metadata& pod) {
-    const std::string text = value_in(pod.annotations, annotation::kClaimedBy);
+    const std::string text = kube::annotation_of(pod, annotation::kClaimedBy);
     Claim claim;
     const std::size_t first = text.find('/');
     const std::size_t last = text.rfind('/');
@@ -68,7 +59,7 @@ bool is_idle(const Pod& pod) {
 }
 
 std::string pool_of(const kube::Metadata& pod) {
-    return value_in(pod.labels, label::kPoolName);
+    return kube::label_of(pod, label::kPoolName);
 }
 
 }  // namespace opensandbox::runtime::kubernetes

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-/// Which pods of a pool a BatchSandbox has (kubernetes S2). Pure.
+/// Which pods of a pool a BatchSandbox has (kubernetes 1.4). Pure.
 namespace opensandbox::runtime::kubernetes {
 
 /// The names in an annotation {"pods": […]}; none without it. `invalid_argument` when it cannot be

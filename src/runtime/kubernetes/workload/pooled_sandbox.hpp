@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-/// Sandboxes out of pools (kubernetes 3.1, S4.1, S5). Pure.
+/// Sandboxes out of pools (kubernetes 3.1, 2.3). Pure.
 namespace opensandbox::runtime::kubernetes {
 
 /// The pod that a sandbox has from the start, when its server claimed one.
